@@ -1,0 +1,39 @@
+"""Proof of theft for embedding models.
+
+>>> import regionmarker as rm
+>>> rm.RegionMarker(strength=0.1).strength
+0.1
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from regionmarker._version import __version__
+
+if TYPE_CHECKING:
+    from regionmarker.encoders import load_encoder
+    from regionmarker.errors import RegionMarkerError
+    from regionmarker.keys.ring import KeyRing
+    from regionmarker.marking.marker import RegionMarker
+
+# Public names load on first use: importing regionmarker costs next to nothing.
+_HOME = {
+    "KeyRing": "regionmarker.keys.ring",
+    "RegionMarker": "regionmarker.marking.marker",
+    "RegionMarkerError": "regionmarker.errors",
+    "load_encoder": "regionmarker.encoders",
+}
+
+__all__ = ["KeyRing", "RegionMarker", "RegionMarkerError", "__version__", "load_encoder"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'regionmarker' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""``python -m regionmarker``."""
+
+from regionmarker.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""The researcher's part: corpora, defenses, attacks, thieves, utility, tables."""

@@ -1,0 +1,46 @@
+"""What marking costs the honest customer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from regionmarker.protocols import Doubles, Floats, Integers
+
+_BLOCK = 1024
+
+
+def row_cosines(before: Floats, after: Floats) -> Doubles:
+    """Return cos(e, e_p) row by row, (n,).
+
+    Examples
+    --------
+    >>> row_cosines(np.eye(2, dtype=np.float32), np.ones((2, 2), dtype=np.float32)).round(3).tolist()
+    [0.707, 0.707]
+    """
+    dots = np.einsum("ij,ij->i", before, after, dtype=np.float64)
+    norms = np.linalg.norm(before.astype(np.float64), axis=1) * np.linalg.norm(after.astype(np.float64), axis=1)
+    return np.asarray(dots / norms)
+
+
+def nearest(rows: Floats, count: int) -> Integers:
+    """Return the places of each row's ``count`` nearest other rows by cosine, (n, count), in no particular order."""
+    found = np.empty((len(rows), count), dtype=np.int64)
+    for start in range(0, len(rows), _BLOCK):
+        similarity = rows[start : start + _BLOCK] @ rows.T  # (b, n)
+        similarity[np.arange(len(similarity)), np.arange(start, start + len(similarity))] = -np.inf
+        found[start : start + _BLOCK] = np.argpartition(-similarity, count - 1, axis=1)[:, :count]
+    return found
+
+
+def neighbour_overlap(before: Floats, after: Floats, count: int = 10) -> Doubles:
+    """Return, for each row, the share of its nearest neighbours that marking kept, (n,).
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).standard_normal((50, 8)).astype(np.float32)
+    >>> float(neighbour_overlap(rows, rows).mean())
+    1.0
+    """
+    old, new = np.sort(nearest(before, count), axis=1), np.sort(nearest(after, count), axis=1)
+    shared = (old[:, :, None] == new[:, None, :]).any(axis=2)  # (n, count)
+    return np.asarray(shared.mean(axis=1))

@@ -1,0 +1,79 @@
+"""``regionmarker doctor``: what is installed, what is missing, how to get it."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+from rich.console import Console
+from rich.table import Table
+
+from regionmarker._version import __version__
+from regionmarker.cli.console import answer
+from regionmarker.cli.options import Json
+
+# package -> (what for, how to get it)
+PACKAGES = {
+    "numpy": ("arrays", "core"),
+    "cryptography": ("key files", "core"),
+    "pyarrow": ("Parquet", "core"),
+    "wordllama": ("the embedded encoder", "core"),
+    "numba": ("marking at the speed of memory", "fast"),
+    "sentence-transformers": ("encoders from the hub", "sentence-transformers"),
+    "torch": ("encoders from the hub; on CPUs install torch==2.13.0 first", "sentence-transformers"),
+    "matplotlib": ("pictures and reports", "report"),
+    "scikit-learn": ("auto-encoder reducer, benchmark", "benchmark"),
+    "umap-learn": ("UMAP reducer", "benchmark"),
+    "aiohttp": ("the gateway", "gateway"),
+    "ray": ("bulk marking on a cluster", "ray"),
+}
+PROGRAMS = {
+    "chromium": ("tests of the report", "apt-get install chromium"),
+    "postgres": ("tests of the gateway's tenants", "apt-get install postgresql"),
+    "apertium": ("offline paraphrases", "apt-get install apertium apertium-eng-spa apertium-eng-cat"),
+    "node": ("tests with the npm client", "apt-get install nodejs"),
+}
+
+
+def doctor(json: Json = False) -> None:
+    """Show what is installed, what is missing and how to get it.
+
+    Example: regionmarker doctor
+    """
+    from regionmarker.marking.kernel import engine_name
+
+    rows = [_package_row(name, *about) for name, about in PACKAGES.items()]
+    rows += [_program_row(name, *about) for name, about in PROGRAMS.items()]
+    facts = {
+        "regionmarker": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "marking_engine": engine_name(),
+    }
+    if json:
+        answer({**facts, "parts": rows}, as_json=True)
+        return
+    answer(facts, as_json=False)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("part", "version", "for", "to get it"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        missing = row["version"] is None
+        table.add_row(row["part"], row["version"] or "[red]missing[/]", row["for"], row["to_get_it"] if missing else "")
+    sys.stdout.write("\n")
+    Console(highlight=False).print(table)
+
+
+def _package_row(name: str, purpose: str, extra: str) -> dict[str, str | None]:
+    try:
+        found: str | None = version(name)
+    except PackageNotFoundError:
+        found = None
+    how = "pip install regionmarker" if extra == "core" else f'pip install "regionmarker[{extra}]"'
+    return {"part": name, "version": found, "for": purpose, "to_get_it": how}
+
+
+def _program_row(name: str, purpose: str, how: str) -> dict[str, str | None]:
+    return {"part": name, "version": "found" if shutil.which(name) else None, "for": purpose, "to_get_it": how}

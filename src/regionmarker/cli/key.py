@@ -1,0 +1,131 @@
+"""``regionmarker key``: look at, commit to, rotate and export keys; never shows a secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regionmarker.cli.console import answer, people
+from regionmarker.cli.describe import describe_key, describe_serving
+from regionmarker.cli.options import AskPassphrase, Force, Json, KeyArgument, SecretFile, passphrase
+from regionmarker.errors import InputError
+
+app = typer.Typer(no_args_is_help=True, help="Look at, commit to, rotate and export keys. Never shows a secret.")
+
+
+@app.command()
+def info(
+    key: KeyArgument, secret_file: SecretFile = None, ask_passphrase: AskPassphrase = False, json: Json = False
+) -> None:
+    """Show what a key file holds, without its secrets.
+
+    Example: regionmarker key info provider.rmkey
+    """
+    from regionmarker.keys.envelope import Kind
+    from regionmarker.keys.ring import KeyRing
+    from regionmarker.keys.store import given_opener, kind_of_file, open_serving
+
+    phrase = passphrase(ask_passphrase)
+    if kind_of_file(key) is Kind.SERVING:
+        serving = open_serving(key, given_opener(phrase, secret_file))
+        answer({"key_file": str(key), **describe_serving(serving)}, as_json=json)
+        return
+    ring = KeyRing.load(key, passphrase=phrase, secret_file=secret_file)
+    facts = {"key_file": str(key), **describe_key(ring.primary), "older_keys": [older.id for older in ring.keys[:-1]]}
+    answer(facts, as_json=json)
+
+
+@app.command()
+def commit(
+    key: KeyArgument, secret_file: SecretFile = None, ask_passphrase: AskPassphrase = False, json: Json = False
+) -> None:
+    """Print the commitment to a key: publish it, with a time stamp, before the first vector is served.
+
+    Example: regionmarker key commit provider.rmkey
+    """
+    from regionmarker.keys.commitment import commit as commit_to
+    from regionmarker.keys.ring import KeyRing
+
+    primary = KeyRing.load(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file).primary
+    answer({"key_id": primary.id, "commitment": commit_to(primary)}, as_json=json)
+
+
+@app.command()
+def salt(
+    key: KeyArgument,
+    value: Annotated[str, typer.Argument(help="Public randomness issued after the commitment, in hexadecimal.")],
+    secret_file: SecretFile = None,
+    ask_passphrase: AskPassphrase = False,
+    json: Json = False,
+) -> None:
+    """Mix public randomness into the targets, once, after the commitment and before anything is served.
+
+    Example: regionmarker key salt provider.rmkey 8f14e45fceea167a5a36dedd4bea2543
+    """
+    from regionmarker.keys.ring import KeyRing
+
+    phrase = passphrase(ask_passphrase)
+    ring = KeyRing.load(key, passphrase=phrase, secret_file=secret_file)
+    try:
+        salted = ring.primary.with_salt(bytes.fromhex(value))
+    except ValueError as error:
+        raise error if isinstance(error, InputError) else InputError("the salt must be hexadecimal digits") from None
+    KeyRing((*ring.keys[:-1], salted)).save(key, passphrase=phrase, secret_file=secret_file, overwrite=True)
+    answer({"key_id": salted.id, "public_salt": salted.salt.hex()}, as_json=json)
+
+
+@app.command()
+def rotate(
+    key: KeyArgument, secret_file: SecretFile = None, ask_passphrase: AskPassphrase = False, json: Json = False
+) -> None:
+    """Add a new key to the ring: new master, hyperplanes, regions and targets on the old fit.
+
+    Rotate after a compromise or for new tenants; for a new upstream model make a new key with keygen. A customer who
+    sees the same texts under both keys can tell marked rows by the difference.
+
+    Example: regionmarker key rotate provider.rmkey
+    """
+    from regionmarker.keys.ring import KeyRing
+    from regionmarker.marking.keymaking import key_from_key
+
+    phrase = passphrase(ask_passphrase)
+    ring = KeyRing.load(key, passphrase=phrase, secret_file=secret_file)
+    if ring.primary.test:
+        raise InputError(f"{key} holds a TEST key: make a real one with keygen")
+    ring = ring.rotated(key_from_key(ring.primary))
+    ring.save(key, passphrase=phrase, secret_file=secret_file, overwrite=True)
+    facts = {"key_file": str(key), "key_id": ring.primary.id, "older_keys": [older.id for older in ring.keys[:-1]]}
+    answer(facts, as_json=json)
+
+
+@app.command("export-serving")
+def export_serving(
+    key: KeyArgument,
+    out: Annotated[Path, typer.Option(help="The serving key file to write.")],
+    tenant: Annotated[list[str] | None, typer.Option(help="A tenant to serve; may be given several times.")] = None,
+    tenants_file: Annotated[Path | None, typer.Option(help="A file with a tenant's name a line.")] = None,
+    secret_file: SecretFile = None,
+    ask_passphrase: AskPassphrase = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write what gateways and bulk workers need to mark: no master secret, no texts.
+
+    It is locked like the key (same passphrase or secret file), or with a new secret beside it.
+
+    Example: regionmarker key export-serving provider.rmkey --out serving.rmkey --tenant acme
+    """
+    from regionmarker.corpus import read_texts
+    from regionmarker.keys.ring import KeyRing
+    from regionmarker.keys.store import given_opener, save_serving
+
+    phrase = passphrase(ask_passphrase)
+    names = [*(tenant or []), *(read_texts(tenants_file) if tenants_file else [])]
+    serving = KeyRing.load(key, passphrase=phrase, secret_file=secret_file).primary.serving(names)
+    made = save_serving(out, serving, given_opener(phrase, secret_file), overwrite=force)
+    facts = {"key_file": str(out), "secret_file": None if made is None else str(made), **describe_serving(serving)}
+    answer(facts, as_json=json)
+    if made is not None and not json:
+        people.print(f"\nThe serving key opens with {made}.")

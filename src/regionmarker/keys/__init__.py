@@ -1,0 +1,1 @@
+"""The secret: derive, key, envelope, ring, commitment."""

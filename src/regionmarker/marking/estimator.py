@@ -1,0 +1,69 @@
+"""scikit-learn's estimator contract, kept without importing scikit-learn."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Self
+
+import numpy as np
+
+from regionmarker.errors import InputError
+
+
+class Estimator:
+    """What ``sklearn.base.clone``, ``Pipeline`` and ``GridSearchCV`` ask of an estimator.
+
+    ``__init__`` stores its arguments under their own names and does nothing else; what is learned ends in ``_``.
+    """
+
+    @classmethod
+    def _parameter_names(cls) -> tuple[str, ...]:
+        return tuple(name for name in inspect.signature(cls.__init__).parameters if name != "self")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """Return the parameters as they were given."""
+        return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name."""
+        names = self._parameter_names()
+        for name, value in params.items():
+            if name not in names:
+                raise InputError(f"{name!r} is not a parameter of {type(self).__name__}: use {', '.join(names)}")
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "n_features_in_" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags, TransformerTags
+
+        return Tags("transformer", TargetTags(required=False), transformer_tags=TransformerTags())
+
+    def __repr__(self) -> str:
+        # A seed makes the key: it is not printed.
+        given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items() if name != "seed")
+        return f"{type(self).__name__}({given})"
+
+
+def check_range(
+    name: str, value: object, low: float, high: float, *, open_left: bool = False, open_right: bool = False
+) -> None:
+    """Refuse a parameter that is not a number between ``low`` and ``high``; a whole number where ``low`` is one.
+
+    Examples
+    --------
+    >>> check_range("ratio", 1.5, 0.0, 1.0, open_left=True)
+    Traceback (most recent call last):
+    ...
+    regionmarker.errors.InputError: ratio is 1.5, but must lie in (0.0, 1.0]
+    """
+    whole = isinstance(low, int)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer if whole else int | float | np.number):
+        raise InputError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}")
+    number = float(value)
+    inside = (low < number if open_left else low <= number) and (number < high if open_right else number <= high)
+    if not inside:
+        left, right = "(" if open_left else "[", ")" if open_right else "]"
+        raise InputError(f"{name} is {value!r}, but must lie in {left}{low}, {high}{right}")

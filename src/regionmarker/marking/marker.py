@@ -1,0 +1,334 @@
+"""RegionMarker: fit a key on a corpus, mark the embeddings that are served."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from regionmarker.marking.grid import Grid
+from regionmarker.marking.plan import MarkPlan
+
+from regionmarker.embeddings import as_floats, as_matrix, normalised
+from regionmarker.errors import InputError, NotFittedError
+from regionmarker.keys.envelope import Kind
+from regionmarker.keys.key import Key, Settings
+from regionmarker.keys.ring import KeyRing
+from regionmarker.keys.serving import ServingKey
+from regionmarker.keys.store import given_opener, kind_of_file, open_serving
+from regionmarker.marking import kernel
+from regionmarker.marking.estimator import Estimator, check_range
+from regionmarker.marking.regions import region_numbers
+from regionmarker.protocols import Doubles, Encoder, Floats, Integers
+
+DEFAULT_SUBSPACE = 16
+_BLOCK = 8192
+_PLANS_KEPT = 256
+
+
+class RegionMarker(Estimator):
+    """Mark embeddings so that a model trained on them can be told from one that was not.
+
+    Texts whose embedding falls in secret regions of a low-dimensional space get a little of a secret target text's
+    embedding mixed in. The class follows scikit-learn's estimator contract without needing scikit-learn.
+
+    Parameters
+    ----------
+    dimension : int
+        d, the number of hyperplanes; they cut the space into 2^d regions.
+    ratio : float
+        alpha, the share of regions that carry the provider's mark: R = max(1, round(alpha 2^d)).
+    strength : float
+        lambda, the weight of the target in a marked embedding.
+    reducer : {"pca", "svd", "autoencoder", "umap", "none"}
+        What makes the low-dimensional space.
+    subspace : int or None
+        The hyperplanes' normals are drawn inside the top ``subspace`` components. ``None`` takes the default that was
+        chosen by measurement; ``subspace=dimension`` is the paper.
+    seed : int or None
+        A fixed seed makes a TEST key, which is refused in production. ``None`` draws a real secret.
+    tenant_ratio : float
+        The share of regions that carry a mark of the tenant's own, for tracing; 0 for none.
+    pool, reservoir : int
+        How many texts of the corpus to keep as possible targets and as probes.
+    level : float
+        The false-positive rate at which a verdict is given; the commitment covers it.
+    grid : {"float16", "bfloat16", "float32"} or None
+        The grid of numbers that served vectors lie on. ``None`` finds the upstream's own.
+    normalise : bool
+        Scale rows of any length to unit length instead of refusing them.
+
+    Attributes
+    ----------
+    key_ : Key
+        The secret. It prints as nothing and cannot be pickled; :meth:`save` it.
+    n_features_in_ : int
+        The embeddings' width D.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> embeddings = rng.standard_normal((400, 32)).astype(np.float32)
+    >>> embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
+    >>> texts = [f"text {number}" for number in range(400)]
+    >>> marker = RegionMarker(seed=1, pool=64, reservoir=256).fit(texts, embeddings=embeddings)
+    >>> served = marker.transform(embeddings)
+    >>> marked = np.isin(marker.regions(embeddings), marker.key_.regions)
+    >>> cosine = (served * embeddings).sum(axis=1)
+    >>> bool(cosine[marked].min() > 0.95), bool(cosine[~marked].min() > 0.999999)
+    (True, True)
+    """
+
+    key_: Key
+    serving_: ServingKey
+
+    def __init__(
+        self,
+        dimension: int = 4,
+        ratio: float = 0.2,
+        strength: float = 0.2,
+        reducer: str = "pca",
+        subspace: int | None = None,
+        seed: int | None = None,
+        *,
+        tenant_ratio: float = 0.2,
+        pool: int = 1024,
+        reservoir: int = 4096,
+        level: float = 1e-3,
+        grid: str | None = None,
+        normalise: bool = False,
+    ) -> None:
+        self.dimension = dimension
+        self.ratio = ratio
+        self.strength = strength
+        self.reducer = reducer
+        self.subspace = subspace
+        self.seed = seed
+        self.tenant_ratio = tenant_ratio
+        self.pool = pool
+        self.reservoir = reservoir
+        self.level = level
+        self.grid = grid
+        self.normalise = normalise
+
+    # ---- fitting
+
+    def fit(
+        self,
+        texts: Sequence[str],
+        y: object = None,  # noqa: ARG002 - scikit-learn's contract
+        *,
+        encoder: Encoder | None = None,
+        embeddings: object = None,
+    ) -> Self:
+        """Make a key from a corpus: its texts, and an encoder or their embeddings (n, D)."""
+        if isinstance(texts, str):
+            raise InputError("texts must be a list of strings, not one string")
+        if (encoder is None) == (embeddings is None):
+            raise InputError("give either encoder= or embeddings=")
+        name = getattr(encoder, "name", type(encoder).__name__) if encoder is not None else "precomputed"
+        return self.fit_blocks(_blocks(texts, encoder, embeddings), encoder_name=name)
+
+    def fit_blocks(self, blocks: Iterable[tuple[Sequence[str], object]], *, encoder_name: str = "precomputed") -> Self:
+        """Make a key in one pass over (texts, embeddings) blocks; memory does not grow with their number."""
+        from regionmarker.marking.keymaking import check_sample, key_from_survey, new_master, new_survey
+
+        self._check_parameters()
+        master = new_master(self.seed)
+        survey = new_survey(master, self.pool, self.reservoir)
+        for texts, embeddings in blocks:
+            survey.update(texts, self._rows(embeddings, first_row=survey.rows))
+        check_sample(survey, self.pool, self.reservoir)
+        key = key_from_survey(
+            survey,
+            master,
+            self._settings(survey.width),
+            pool=self.pool,
+            encoder=encoder_name,
+            test=self.seed is not None,
+            grid=None if self.grid is None else Grid(self.grid),
+        )
+        return self._adopt(key)
+
+    def fit_transform(
+        self, texts: Sequence[str], y: object = None, *, encoder: Encoder | None = None, embeddings: object = None
+    ) -> Floats:
+        """Make a key from a corpus and mark the corpus with it."""
+        if encoder is not None:
+            embeddings = encoder.encode(list(texts))
+            return self.fit_blocks([(texts, embeddings)], encoder_name=encoder.name).transform(embeddings)
+        return self.fit(texts, y, embeddings=embeddings).transform(embeddings)
+
+    # ---- marking
+
+    def transform(self, embeddings: object, tenant: str = "", out: Floats | None = None) -> Floats:
+        """Return the embeddings to serve, (n, D) float32; paper, eq. 3.
+
+        Parameters
+        ----------
+        embeddings : array of shape (n, D)
+            Clean embeddings of unit length, float16, float32 or float64.
+        tenant : str
+            Whose vectors these are: its own mark is added in the tenants' regions. "" adds none.
+        out : array of shape (n, D), float32, optional
+            Where to write; may be ``embeddings`` itself.
+        """
+        plan = self._plan(tenant)
+        matrix = as_matrix(embeddings, width=plan.targets.shape[1])
+        if out is None:
+            out = np.empty(matrix.shape, dtype=np.float32)
+        if plan.projection is not None:
+            kernel.mark(plan, matrix, out, normalise=self.normalise)
+        else:
+            slots = plan.slot_of_region[self.regions(matrix)]
+            kernel.blend(plan, matrix, slots, out, normalise=self.normalise)
+        return out
+
+    def regions(self, embeddings: object) -> Integers:
+        """Return each row's region number, (n,), 0 .. 2^d - 1."""
+        plan = self._plan("")
+        matrix = as_matrix(embeddings, width=plan.targets.shape[1])
+        if plan.projection is not None:
+            return kernel.regions(plan, matrix, normalise=self.normalise)
+        return region_numbers(self._signed_distances(matrix))
+
+    def margins(self, embeddings: object) -> Doubles:
+        """Return each row's distance to its nearest hyperplane in the reduced space, (n,)."""
+        width = self._plan("").targets.shape[1]
+        return np.asarray(np.abs(self._signed_distances(as_matrix(embeddings, width=width))).min(axis=1))
+
+    def _signed_distances(self, matrix: Any) -> Doubles:
+        rows = normalised(matrix) if self.normalise else matrix
+        return (self.key_ if self._has_key() else self.serving_).signed_distances(rows)
+
+    def _plan(self, tenant: str) -> MarkPlan:
+        try:
+            return self._plans[tenant]
+        except AttributeError:
+            raise NotFittedError("this RegionMarker has no key yet: call fit() or load() first") from None
+        except KeyError:
+            pass
+        if not isinstance(tenant, str):
+            raise InputError(f"tenant must be a string, not {type(tenant).__name__}")
+        serving = self.key_.serving([tenant]) if self._has_key() else self.serving_
+        if len(self._plans) >= _PLANS_KEPT:
+            self._plans.clear()
+        return self._plans.setdefault(tenant, serving.plan(tenant))
+
+    # ---- key files
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        passphrase: str | None = None,
+        secret_file: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> Path | None:
+        """Write the key to an encrypted file that only its owner can read.
+
+        With neither a passphrase nor a secret file (given, or in ``REGIONMARKER_PASSPHRASE`` or
+        ``REGIONMARKER_SECRET_FILE``), a random secret is written beside the key, and its path is returned.
+        """
+        if not self._has_key():
+            self._plan("")
+            raise InputError("a serving key cannot be saved as a key: it has no master secret")
+        ring = KeyRing((self.key_,))
+        return ring.save(path, passphrase=passphrase, secret_file=secret_file, overwrite=overwrite)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        passphrase: str | None = None,
+        secret_file: str | os.PathLike[str] | None = None,
+        key_id: str | None = None,
+    ) -> RegionMarker:
+        """Read a key file (its newest key, or the one called ``key_id``) or a serving key file."""
+        if kind_of_file(Path(path)) is Kind.SERVING:
+            return cls.from_serving(open_serving(Path(path), given_opener(passphrase, secret_file)))
+        ring = KeyRing.load(path, passphrase=passphrase, secret_file=secret_file)
+        return cls.from_key(ring.primary if key_id is None else ring.find(key_id))
+
+    @classmethod
+    def from_key(cls, key: Key) -> RegionMarker:
+        """Return a marker that holds ``key``."""
+        settings = key.settings
+        linear = settings.reducer in ("pca", "svd")
+        marker = cls(
+            dimension=settings.dimension,
+            ratio=settings.ratio,
+            strength=settings.strength,
+            reducer=settings.reducer,
+            subspace=settings.subspace if linear else None,
+            tenant_ratio=settings.tenant_ratio,
+            pool=len(key.pool),
+            reservoir=len(key.reservoir),
+            level=settings.level,
+            grid=key.grid.value,
+        )
+        return marker._adopt(key)
+
+    @classmethod
+    def from_serving(cls, serving: ServingKey) -> RegionMarker:
+        """Return a marker that can mark for the tenants of a serving key, and nothing else."""
+        marker = cls(dimension=serving.dimension, strength=serving.strength, grid=serving.grid.value)
+        marker.serving_ = serving
+        marker.n_features_in_ = serving.width
+        marker._plans = {}
+        return marker
+
+    def _adopt(self, key: Key) -> Self:
+        self.key_ = key
+        self.n_features_in_ = key.width
+        self._plans: dict[str, MarkPlan] = {}
+        return self
+
+    def _has_key(self) -> bool:
+        return "key_" in self.__dict__
+
+    def _check_parameters(self) -> None:
+        check_range("dimension", self.dimension, 1, 12)
+        check_range("ratio", self.ratio, 0.0, 1.0, open_left=True)
+        check_range("tenant_ratio", self.tenant_ratio, 0.0, 1.0)
+        check_range("strength", self.strength, 0.0, 1.0, open_left=True, open_right=True)
+        check_range("level", self.level, 0.0, 1.0, open_left=True, open_right=True)
+        check_range("pool", self.pool, 16, 1_000_000)
+        check_range("reservoir", self.reservoir, 64, 1_000_000)
+        if self.grid is not None and self.grid not in {grid.value for grid in Grid}:
+            raise InputError(f"grid {self.grid!r} is not known: use {', '.join(grid.value for grid in Grid)} or None")
+
+    def _settings(self, width: int) -> Settings:
+        if self.reducer in ("pca", "svd"):
+            subspace = min(max(DEFAULT_SUBSPACE, self.dimension), width) if self.subspace is None else self.subspace
+        elif self.subspace is None:
+            subspace = width if self.reducer == "none" else self.dimension
+        else:
+            raise InputError(f"subspace goes with reducer pca or svd, not with {self.reducer}")
+        return Settings(
+            dimension=self.dimension,
+            ratio=self.ratio,
+            tenant_ratio=self.tenant_ratio,
+            strength=self.strength,
+            reducer=self.reducer,
+            subspace=subspace,
+            level=self.level,
+        )
+
+    def _rows(self, embeddings: object, first_row: int) -> Floats:
+        rows = as_floats(embeddings)
+        return normalised(rows, first_row=first_row) if self.normalise else rows
+
+
+def _blocks(
+    texts: Sequence[str], encoder: Encoder | None, embeddings: object
+) -> Iterable[tuple[Sequence[str], object]]:
+    if encoder is None:
+        yield texts, embeddings
+        return
+    for start in range(0, len(texts), _BLOCK):
+        block = list(texts[start : start + _BLOCK])
+        yield block, encoder.encode(block)

@@ -1,0 +1,103 @@
+"""One pass over a corpus: everything a key is made from.
+
+A survey keeps the moments of all embeddings, the output grid they lie on, and a uniform sample of the distinct texts.
+The sample is the texts with the smallest keyed hashes, so it depends neither on the order of the corpus nor on how it
+is cut into blocks, duplicates fall together by themselves, and nobody without the key can tell which texts are in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from regionmarker.marking.grid import Grid, combine, detect_grid
+
+from regionmarker.embeddings import check_rows
+from regionmarker.errors import InputError
+from regionmarker.keys.key import TextSet
+from regionmarker.keys.secret import Secret
+from regionmarker.marking.moments import Moments
+from regionmarker.protocols import Floats
+
+_DIGEST_BYTES = 16
+
+
+class Survey:
+    """What one streaming pass over (texts, embeddings) blocks leaves behind.
+
+    Parameters
+    ----------
+    sample_key : Secret
+        Keys the hash that chooses the sample.
+    sample_size : int
+        How many distinct texts to keep.
+    """
+
+    def __init__(self, sample_key: Secret, sample_size: int) -> None:
+        self._sample_key = sample_key
+        self._sample_size = sample_size
+        self._kept: dict[bytes, tuple[str, Floats]] = {}
+        self._ceiling = b"\xff" * (_DIGEST_BYTES + 1)
+        self._moments: Moments | None = None
+        self._grid: Grid | None = None
+        self.rows = 0
+
+    def update(self, texts: Sequence[str], embeddings: Floats) -> None:
+        """Take in a block: one row of ``embeddings`` (n, D) a text."""
+        if len(texts) != len(embeddings):
+            raise InputError(f"there are {len(texts)} texts but {len(embeddings)} embeddings: give one row a text")
+        if not len(texts):
+            return
+        if self._moments is None:
+            self._moments = Moments(embeddings.shape[1])
+        elif embeddings.shape[1] != self.width:
+            raise InputError(
+                f"embeddings have width {embeddings.shape[1]} from row {self.rows} on but {self.width} before: "
+                "use one encoder for the whole corpus"
+            )
+        check_rows(embeddings, first_row=self.rows)
+        grid = detect_grid(embeddings)
+        self._grid = grid if self._grid is None else combine(self._grid, grid)
+        self._moments.update(embeddings)
+        self._sample(texts, embeddings)
+        self.rows += len(texts)
+
+    @property
+    def moments(self) -> Moments:
+        """The moments of all rows seen."""
+        if self._moments is None:
+            raise InputError("the corpus is empty: give at least one text")
+        return self._moments
+
+    @property
+    def width(self) -> int:
+        """The embeddings' width D."""
+        return len(self.moments.mean())
+
+    @property
+    def grid(self) -> Grid:
+        """The coarsest grid that holds every value seen."""
+        return self._grid or Grid.float32
+
+    def sample(self) -> TextSet:
+        """Return the sample, in the (secret, uniformly random) order of its hashes."""
+        chosen = [self._kept[digest] for digest in sorted(self._kept)[: self._sample_size]]
+        if not chosen:
+            raise InputError("the corpus is empty: give at least one text")
+        return TextSet(tuple(text for text, _ in chosen), np.stack([row for _, row in chosen]))
+
+    def _sample(self, texts: Sequence[str], embeddings: Floats) -> None:
+        for row, text in enumerate(texts):
+            if not isinstance(text, str) or not text.strip():
+                raise InputError(f"text {self.rows + row} is empty or not a string: remove it from the corpus")
+            digest = hashlib.blake2b(text.encode(), key=self._sample_key.reveal(), digest_size=_DIGEST_BYTES).digest()
+            if digest < self._ceiling and digest not in self._kept:
+                self._kept[digest] = (text, embeddings[row].copy())
+                if len(self._kept) >= 2 * self._sample_size + 1024:
+                    self._prune()
+
+    def _prune(self) -> None:
+        smallest = sorted(self._kept)[: self._sample_size]
+        self._kept = {digest: self._kept[digest] for digest in smallest}
+        self._ceiling = smallest[-1]

@@ -1,0 +1,71 @@
+"""What the whole suite shares: real texts, a real encoder, small keys, and where the large corpora are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regionmarker import RegionMarker, load_encoder
+from regionmarker.python_sentences import python_sentences
+
+
+def pytest_configure(config):
+    # The user's own key settings must not reach the tests.
+    for name in ("REGIONMARKER_PASSPHRASE", "REGIONMARKER_SECRET_FILE"):
+        os.environ.pop(name, None)
+
+
+@pytest.fixture(scope="session")
+def program():
+    """Return a program's path; where it is missing the test is skipped with its name, and in CI it fails."""
+
+    def find(name: str) -> str:
+        path = shutil.which(name)
+        if path is None:
+            stop = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+            stop(f"the program {name} is not installed: run make system as root")
+        return path
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Return the folder of real corpora and a strong provider's embeddings."""
+    folder = Path(os.environ.get("REGIONMARKER_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not (folder / "sst2.parquet").exists():
+        pytest.skip("the real corpora are not here: set REGIONMARKER_DATA to their folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wordllama():
+    return load_encoder("wordllama")
+
+
+@pytest.fixture(scope="session")
+def sentences() -> list[str]:
+    return python_sentences(6000)
+
+
+@pytest.fixture(scope="session")
+def embeddings(wordllama, sentences) -> np.ndarray:
+    matrix = wordllama.encode(sentences)
+    matrix.setflags(write=False)
+    return matrix
+
+
+@pytest.fixture(scope="session")
+def marker(sentences, embeddings) -> RegionMarker:
+    """A marker with a small TEST key on real texts."""
+    return RegionMarker(seed=1, pool=64, reservoir=512).fit(sentences, embeddings=embeddings)
+
+
+@pytest.fixture
+def real_marker(sentences, embeddings) -> RegionMarker:
+    """A marker with a small key that is not a TEST key."""
+    return RegionMarker(pool=64, reservoir=256).fit(sentences[:2000], embeddings=embeddings[:2000])

@@ -1,0 +1,70 @@
+"""A commitment fixes every part of a key and shows nothing of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from regionmarker.errors import InputError
+from regionmarker.keys.commitment import PARTS, blinding, commit, commitment_of, content, leaf
+from regionmarker.keys.key import TextSet
+from regionmarker.keys.secret import Secret
+from regionmarker.marking.reductions import LinearReduction
+
+
+@pytest.fixture
+def key(real_marker):
+    return real_marker.key_
+
+
+def test_it_is_stable_and_survives_a_key_file(key, real_marker, tmp_path):
+    from regionmarker import RegionMarker
+
+    real_marker.save(tmp_path / "k.rmkey")
+    assert commit(key) == commit(key) == commit(RegionMarker.load(tmp_path / "k.rmkey").key_)
+    assert len(commit(key)) == 64
+
+
+def test_it_changes_with_every_part(key):
+    nudged = key.reduction.mean.copy()
+    nudged[0] = np.nextafter(nudged[0], 1.0)
+    changed = [
+        replace(key, master=Secret(bytes(32))),
+        replace(key, normals=-key.normals),
+        replace(key, reduction=LinearReduction("pca", nudged, key.reduction.components)),
+        replace(key, regions=key.regions[::-1]),
+        replace(key, tenant_regions=key.tenant_regions[:-1]),
+        replace(key, pool=TextSet(key.pool.texts[::-1], key.pool.embeddings)),
+        replace(key, reservoir=TextSet(key.reservoir.texts, -key.reservoir.embeddings)),
+        replace(key, encoder="other"),
+        replace(key, settings=replace(key.settings, statistic="other")),
+        replace(key, settings=replace(key.settings, level=0.05)),
+        replace(key, settings=replace(key.settings, strength=0.3)),
+    ]
+    assert len({commit(key), *(commit(other) for other in changed)}) == len(changed) + 1
+
+
+def test_the_public_salt_comes_later_and_changes_the_targets_only(key):
+    salted = key.with_salt(b"randomness issued after the commitment")
+    assert commit(salted) == commit(key)
+    assert salted.provider_targets() != key.provider_targets()
+    assert salted.tenant_targets("acme") != key.tenant_targets("acme")
+    with pytest.raises(InputError, match="already has a public salt"):
+        salted.with_salt(b"another public randomness")
+    with pytest.raises(InputError, match="at least 16 bytes"):
+        key.with_salt(b"short")
+
+
+def test_a_part_can_be_opened_while_the_others_stay_closed(key):
+    leaves = {part: leaf(blinding(key, part), content(key, part)) for part in PARTS}
+    assert commitment_of(leaves) == commit(key)
+    shown_blinding, shown_pool = blinding(key, "pool"), content(key, "pool")
+    assert leaf(shown_blinding, shown_pool) == leaves["pool"]
+    assert len({blinding(key, part) for part in PARTS}) == len(PARTS)
+
+
+def test_a_test_key_is_refused(marker):
+    with pytest.raises(InputError, match="TEST key"):
+        commit(marker.key_)
