@@ -56,13 +56,16 @@ def read_owner_only(path: Path, *, allow_others: bool = False) -> Secret:
         if path.is_symlink():
             raise KeyFileError(f"{path} is a symbolic link: give the path of the file itself") from None
         raise InputError(f"cannot open {path}: {error.strerror}") from None
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
             raise KeyFileError(f"{path} is not a file")
-        if status.st_mode & _OTHERS and not allow_others:
+        if mode & _OTHERS and not allow_others:
             raise KeyFileError(f"{path} can be read by others: run chmod 600 {path}")
-        return Secret(file.read())
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return Secret(file.read())
+    finally:
+        os.close(descriptor)
 
 
 def _sync(path: Path) -> None:

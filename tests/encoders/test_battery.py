@@ -139,7 +139,7 @@ def test_takes_any_sequence(make: Make) -> None:
 
 @pytest.mark.parametrize("empty", ["", " ", "\n\t ", "\u3000"])
 def test_an_empty_text_is_refused_by_its_position(make: Make, empty: str) -> None:
-    with pytest.raises(InputError, match="^text 2 is empty"):
+    with pytest.raises(InputError, match=r"^text 2 is empty"):
         make(1).encode(["one", "two", empty])
 
 

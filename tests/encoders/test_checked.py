@@ -93,7 +93,7 @@ def test_positions_count_through_the_batches() -> None:
 
     mine = Broken()
     mine.batch_size = 2  # type: ignore[attr-defined]
-    with pytest.raises(InputError, match="^Broken gave a zero vector for text 3$"):
+    with pytest.raises(InputError, match=r"^Broken gave a zero vector for text 3$"):
         ObjectEncoder(mine).encode(["a", "b", "c", "bad", "e"])
 
 

@@ -79,7 +79,9 @@ def test_a_damaged_model_is_named(tmp_path: Path, minilm: str) -> None:
 
 
 def test_a_hub_that_cannot_be_reached_is_the_outside_world(monkeypatch: pytest.MonkeyPatch, minilm: str) -> None:
-    monkeypatch.setattr("sentence_transformers.SentenceTransformer", lambda *a, **k: (_ for _ in ()).throw(OSError("no")))
+    monkeypatch.setattr(
+        "sentence_transformers.SentenceTransformer", lambda *a, **k: (_ for _ in ()).throw(OSError("no"))
+    )
     with pytest.raises(OutsideError, match="cannot load the model someone/some-model: no"):
         load_encoder("sentence-transformers:someone/some-model").encode(["a"])
 

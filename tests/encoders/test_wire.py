@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from email.utils import format_datetime
 from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,9 @@ def test_the_endpoint_is_found_from_the_base(url: str, endpoint: str) -> None:
     assert endpoint_of(base_of(endpoint)) == endpoint
 
 
-@pytest.mark.parametrize("url", ["", "localhost", "file:///etc/passwd", "http://", "http://h\n/v1", "http://ho\u0455t/v1"])
+@pytest.mark.parametrize(
+    "url", ["", "localhost", "file:///etc/passwd", "http://", "http://h\n/v1", "http://ho\u0455t/v1"]
+)
 def test_other_addresses_are_refused(url: str) -> None:
     with pytest.raises(InputError):
         endpoint_of(url)
@@ -146,7 +148,10 @@ def test_a_message_that_repeats_a_text_or_the_key_loses_it(said: str) -> None:
 
 def test_short_and_foreign_texts_are_hidden_as_well() -> None:
     assert redact("no token in 'Ann'", "", ["Ann"]) == "no token in '[...]'"
-    assert redact("bad input 患者アンミラーは胸の痛みを訴えた!", "", ["患者アンミラーは胸の痛みを訴えた"]) == "bad input [...]!"
+    assert (
+        redact("bad input 患者アンミラーは胸の痛みを訴えた!", "", ["患者アンミラーは胸の痛みを訴えた"])
+        == "bad input [...]!"
+    )
     escaped = json.dumps("患者アン")[1:-1]
     assert "\\u" not in redact(f"bad input {escaped}", "", ["患者アン"])
 

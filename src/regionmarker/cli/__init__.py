@@ -13,19 +13,20 @@ def main(arguments: list[str] | None = None) -> None:
     from regionmarker.errors import RegionMarkerError
 
     try:
-        code = app(arguments, standalone_mode=False, prog_name="regionmarker")
+        code = app(arguments, standalone_mode=False, prog_name="regionmarker") or 0
     except RegionMarkerError as error:
         sys.stderr.write(f"regionmarker: {error}\n")
         code = error.exit_code
     except (KeyboardInterrupt, EOFError):
-        sys.stderr.write("regionmarker: stopped; nothing half-written was left behind\n")
         code = INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()  # keeps the interpreter from complaining about the closed pipe as well
         code = 0
-    except Exception as error:  # noqa: BLE001 - typer's own complaints about usage
+    except Exception as error:  # noqa: BLE001 - the parser's complaints about usage; all else is raised again
         code = _usage(error)
-    sys.exit(code or 0)
+    if code == INTERRUPTED:
+        sys.stderr.write("regionmarker: stopped; nothing half-written was left behind\n")
+    sys.exit(code)
 
 
 def _usage(error: Exception) -> int:
@@ -34,6 +35,5 @@ def _usage(error: Exception) -> int:
         error.show()
         return int(error.exit_code)
     if type(error).__name__ == "Abort":
-        sys.stderr.write("regionmarker: stopped\n")
         return INTERRUPTED
     raise error

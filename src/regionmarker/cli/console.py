@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -31,7 +32,7 @@ def answer(facts: Mapping[str, object], *, as_json: bool, title: str = "") -> No
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(name.replace("_", " "), _shown(value))
+        table.add_row(name.replace("_", " "), escape(_shown(value)))
     Console(highlight=False).print(table)
 
 

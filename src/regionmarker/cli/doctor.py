@@ -8,6 +8,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from regionmarker._version import __version__
@@ -60,8 +61,8 @@ def doctor(json: Json = False) -> None:
     for heading in ("part", "version", "for", "to get it"):
         table.add_column(heading, overflow="fold")
     for row in rows:
-        missing = row["version"] is None
-        table.add_row(row["part"], row["version"] or "[red]missing[/]", row["for"], row["to_get_it"] if missing else "")
+        found = row["version"]
+        table.add_row(row["part"], found or "missing", row["for"], "" if found else escape(row["to_get_it"] or ""))
     sys.stdout.write("\n")
     Console(highlight=False).print(table)
 

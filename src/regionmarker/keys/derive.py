@@ -43,7 +43,7 @@ def subkey(master: Secret, *label: str, salt: bytes = b"") -> Secret:
     --------
     >>> master = Secret(bytes(32))
     >>> subkey(master, "targets", "").reveal().hex()[:16]
-    '1b48ad39cb0f8ba0'
+    '833498c29895d350'
     """
     info = _DOMAIN + encode_label(*label)
     return Secret(HKDF(algorithm=SHA256(), length=32, salt=salt or None, info=info).derive(master.reveal()))

@@ -1,0 +1,83 @@
+"""``regionmarker probes``: write down the texts to ask, for suspects that can only be reached by hand."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regionmarker.cli.console import answer, people
+from regionmarker.cli.options import AskPassphrase, Force, Json, KeyPath, SecretFile, passphrase
+from regionmarker.errors import InputError
+
+FORMATS = (".jsonl", ".txt", ".parquet")
+_BUDGET = 3000
+
+
+def probes(
+    key: KeyPath,
+    out: Annotated[Path, typer.Option(help="The file to write: .jsonl, .txt (a text a line) or .parquet.")],
+    budget: Annotated[int, typer.Option(help="How many texts to ask at the most.")] = _BUDGET,
+    secret_file: SecretFile = None,
+    ask_passphrase: AskPassphrase = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write the texts to ask a suspect that can only be reached by hand, in an order that tells nothing.
+
+    Example: regionmarker probes --key provider.rmkey --out probes.jsonl
+    """
+    from regionmarker.keys.ring import KeyRing
+    from regionmarker.verification.questions import plan_questions
+
+    _check_out(out, force)
+    primary = KeyRing.load(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file).primary
+    questions = plan_questions(primary, budget)
+    write_texts(out, questions.texts)
+    cost = questions.cost()
+    told = "" if budget == _BUDGET else f" --budget {budget}"
+    facts = {
+        "output": str(out),
+        "queries": cost.queries,
+        "characters": cost.characters,
+        "tokens": cost.tokens,
+        "tokens_are": "estimated: a token for every four bytes",
+        "then": f"regionmarker verify --key {key} --suspect file:answers.parquet{told}",
+    }
+    answer(facts, as_json=json, title="Texts to ask")
+    if not json:
+        people.print(
+            "\nAsk the suspect for the embedding of every text, in any order, and write text and embedding into"
+            " answers.parquet (or .jsonl).\nThe file says nothing about the key, but show it to nobody before."
+        )
+
+
+def write_texts(path: Path, texts: Sequence[str]) -> None:
+    """Write texts whole or not at all, in the format that the file's name says."""
+    from regionmarker.files import atomic_path
+
+    if path.suffix == ".txt" and any("\n" in text or "\r" in text for text in texts):
+        raise InputError(f"{path} cannot hold texts with line breaks, and this key has some: write .jsonl instead")
+    with atomic_path(path) as temporary:
+        if path.suffix == ".parquet":
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            pq.write_table(pa.table({"text": pa.array(texts, pa.string())}), temporary)
+            return
+        lines = (
+            texts if path.suffix == ".txt" else [jsonlib.dumps({"text": text}, ensure_ascii=False) for text in texts]
+        )
+        temporary.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _check_out(out: Path, force: bool) -> None:
+    if out.suffix not in FORMATS:
+        raise InputError(f"{out} must end in {', '.join(FORMATS)}")
+    if out.exists() and not force:
+        raise InputError(f"{out} exists already: choose another name, or use --force")
+    if not out.parent.is_dir():
+        raise InputError(f"cannot write {out}: the folder {out.parent} does not exist")

@@ -1,0 +1,252 @@
+"""Marking in plain NumPy and float64: what the fused kernel is measured against, and what runs where numba is absent.
+
+The frame around the arithmetic (blocks, refusals, failing closed) is here as well, and is the same for both engines.
+Sums are NumPy's pairwise sums over one row at a time and never a matrix product: BLAS may add in another order when the
+batch has another size, and then the same text would get different answers in different batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from regionmarker.embeddings import as_matrix, describe_bad_row
+from regionmarker.errors import InputError
+from regionmarker.marking.grid import round_to_grid
+from regionmarker.marking.plan import MarkPlan
+from regionmarker.protocols import AnyArray, Doubles, Floats, Integers
+
+BLOCK_BYTES = 1 << 19
+"""How much float32 is converted or marked at a time where the array cannot be used as it lies in memory."""
+
+_NOTHING_LEFT = 1e-12  # |(1 - lambda) e + lambda w|^2 below this has no direction
+
+
+class Engine(Protocol):
+    """The arithmetic on one C-ordered float32 block. ``slots`` is None where the hyperplanes decide."""
+
+    name: str
+    whole: bool  # takes arrays of any size at once
+
+    def suspicious(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
+        """Say whether any row might have to be refused; float64 decides."""
+
+    def regions(self, plan: MarkPlan, rows: Floats, normalise: bool) -> Integers:
+        """Return the region numbers, (n,)."""
+
+    def write(self, plan: MarkPlan, rows: Floats, slots: Integers | None, out: Floats, normalise: bool) -> bool:
+        """Mark ``rows`` into ``out`` and say whether any row might have to be refused."""
+
+
+class NumpyEngine:
+    """The oracle."""
+
+    name = "numpy"
+    whole = False
+
+    def suspicious(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
+        """See :class:`Engine`."""
+        return bool(_bad(plan, _norms(rows), normalise).any())
+
+    def regions(self, plan: MarkPlan, rows: Floats, normalise: bool) -> Integers:
+        """See :class:`Engine`."""
+        return _region_numbers(plan, _doubles(rows, _norms(rows), normalise))
+
+    def write(self, plan: MarkPlan, rows: Floats, slots: Integers | None, out: Floats, normalise: bool) -> bool:
+        """See :class:`Engine`."""
+        norms = _norms(rows)
+        e = _doubles(rows, norms, normalise)  # (n, D)
+        if slots is None:
+            slots = plan.slot_of_region[_region_numbers(plan, e)]
+        pulls = plan.tables.pulls[slots]  # lambda w_r (n, D)
+        e *= plan.tables.keeps[slots][:, None]
+        e += pulls  # (1 - lambda) e + lambda w_r, eq. 3
+        squares = (e * e).sum(axis=-1)  # (n,)
+        lost = squares < _NOTHING_LEFT  # e was -w at lambda = 1/2: the target is as good a direction as any
+        e[lost] = pulls[lost]
+        squares[lost] = (e[lost] * e[lost]).sum(axis=-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            e /= np.sqrt(squares)[:, None]
+        out[...] = round_to_grid(e, plan.grid)
+        return bool(_bad(plan, norms, normalise).any())
+
+
+def regions(plan: MarkPlan, embeddings: object, *, normalise: bool = False) -> Integers:
+    """Return each row's region number, 0 .. 2^d - 1; see :func:`mark` for what is refused.
+
+    Examples
+    --------
+    >>> from regionmarker.marking.grid import Grid
+    >>> plan = MarkPlan(
+    ...     projection=np.eye(2, dtype=np.float32),
+    ...     thresholds=np.zeros(2),
+    ...     slot_of_region=np.array([0, 0, 0, 1]),
+    ...     targets=np.float32([[1.0, 0.0], [1.0, 0.0]]),
+    ...     weights=np.array([0.0, 0.2]),
+    ...     grid=Grid.float32,
+    ... )
+    >>> regions(plan, [[0.6, 0.8], [-0.6, 0.8], [-1.0, 0.0]])
+    array([3, 2, 0])
+    """
+    return run_regions(NumpyEngine(), plan, embeddings, normalise)
+
+
+def mark(plan: MarkPlan, embeddings: object, out: Floats | None = None, *, normalise: bool = False) -> Floats:
+    """Mark every row: e_p = n((1 - lambda) e + lambda w_r), rounded once to the grid; (n, D) float32.
+
+    Rows outside the trigger regions take the same path with weight 0. Rows that are not finite or not of unit length
+    are refused; with ``normalise`` e is the row scaled to unit length, and only zero and non-finite rows are refused.
+
+    Examples
+    --------
+    >>> from regionmarker.marking.grid import Grid
+    >>> plan = MarkPlan(
+    ...     projection=np.eye(2, dtype=np.float32),
+    ...     thresholds=np.zeros(2),
+    ...     slot_of_region=np.array([0, 0, 0, 1]),
+    ...     targets=np.float32([[1.0, 0.0], [1.0, 0.0]]),
+    ...     weights=np.array([0.0, 0.2]),
+    ...     grid=Grid.float16,
+    ... )
+    >>> mark(plan, np.float32([[0.6, 0.8], [-0.6, 0.8]])).round(3)
+    array([[ 0.73,  0.684], [-0.6 ,  0.8  ]], dtype=float32)
+    """
+    return run_marks(NumpyEngine(), plan, embeddings, None, out, normalise)
+
+
+def blend(
+    plan: MarkPlan, embeddings: object, slots: Integers, out: Floats | None = None, *, normalise: bool = False
+) -> Floats:
+    """Mark every row with the target of its given slot, (n,); for reducers that are not one matrix. See :func:`mark`."""
+    return run_marks(NumpyEngine(), plan, embeddings, slots, out, normalise)
+
+
+def run_regions(engine: Engine, plan: MarkPlan, embeddings: object, normalise: bool) -> Integers:
+    """Find the regions with ``engine``."""
+    matrix = as_matrix(embeddings, width=plan.width)
+    _need_hyperplanes(plan)
+    found = np.empty(len(matrix), dtype=np.int64)
+    suspicious = False
+    for start, stop, rows in _blocks(engine, matrix):
+        found[start:stop] = engine.regions(plan, rows, normalise)
+        suspicious |= engine.suspicious(plan, rows, normalise)
+    if suspicious:
+        _refuse_bad_rows(plan, matrix, normalise)
+    return found
+
+
+def run_marks(
+    engine: Engine, plan: MarkPlan, embeddings: object, slots: Integers | None, out: Floats | None, normalise: bool
+) -> Floats:
+    """Mark with ``engine``: all rows, or an :class:`InputError` and none."""
+    matrix = as_matrix(embeddings, width=plan.width)
+    if slots is None:
+        _need_hyperplanes(plan)
+    else:
+        slots = _check_slots(plan, slots, len(matrix))
+    if out is None:
+        out = np.empty(matrix.shape, dtype=np.float32)
+    elif _check_out(matrix, out) and any(engine.suspicious(plan, rows, normalise) for *_, rows in _blocks(engine, matrix)):
+        _refuse_bad_rows(plan, matrix, normalise)  # in place: nothing has been written yet
+    suspicious = False
+    for start, stop, rows in _blocks(engine, matrix, out):
+        target = out[start:stop]
+        fit = target if target.flags.c_contiguous and target.flags.aligned else np.empty(target.shape, dtype=np.float32)
+        suspicious |= engine.write(plan, rows, None if slots is None else slots[start:stop], fit, normalise)
+        if fit is not target:
+            target[...] = fit
+    if suspicious:
+        try:
+            _refuse_bad_rows(plan, matrix, normalise)
+        except InputError:
+            out.fill(np.nan)  # fail closed: a caller who swallows the error has nothing to serve
+            raise
+    return out
+
+
+def _blocks(engine: Engine, matrix: AnyArray, out: Floats | None = None) -> Iterator[tuple[int, int, Floats]]:
+    """Yield (start, stop, rows): one block where the engine can take the arrays as they are, else small copies."""
+    direct = matrix.dtype == np.float32 and matrix.flags.c_contiguous and matrix.flags.aligned
+    if direct and engine.whole and (out is None or (out.flags.c_contiguous and out.flags.aligned)):
+        yield 0, len(matrix), matrix
+        return
+    step = max(1, BLOCK_BYTES // (4 * matrix.shape[1]))
+    for start in range(0, len(matrix), step):
+        stop = min(start + step, len(matrix))
+        with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite, and is refused
+            rows = np.require(matrix[start:stop], np.float32, ["C", "A"])
+        yield start, stop, rows
+
+
+def _check_out(matrix: AnyArray, out: Floats) -> bool:
+    """Refuse an unusable ``out``; say whether it is the input itself."""
+    if not isinstance(out, np.ndarray) or out.shape != matrix.shape or out.dtype != np.float32:
+        raise InputError(f"out must be a float32 array of shape {matrix.shape}")
+    if not out.flags.writeable:
+        raise InputError("out is read-only")
+    if not np.may_share_memory(matrix, out):
+        return False
+    if matrix.dtype == np.float32 and matrix.strides == out.strides and matrix.ctypes.data == out.ctypes.data:
+        return True
+    if np.shares_memory(matrix, out):
+        raise InputError("out overlaps the embeddings without being the same array: pass the array itself or another one")
+    return False
+
+
+def _check_slots(plan: MarkPlan, slots: Integers, rows: int) -> Integers:
+    slots = np.ascontiguousarray(slots, dtype=np.int64)
+    if slots.shape != (rows,):
+        raise InputError(f"there are {rows} rows, but slots has shape {slots.shape}")
+    if rows and not 0 <= slots.min() <= slots.max() < len(plan.weights):
+        raise InputError(f"slots must lie in 0 .. {len(plan.weights) - 1}")
+    return slots
+
+
+def _need_hyperplanes(plan: MarkPlan) -> None:
+    if plan.projection is None:
+        raise InputError("this key's reducer is not linear: find the regions with the reducer and call blend")
+
+
+def _refuse_bad_rows(plan: MarkPlan, matrix: AnyArray, normalise: bool) -> None:
+    """Raise for the first bad row, counting all of them; return where float64 finds none."""
+    step = max(1, BLOCK_BYTES // (4 * matrix.shape[1]))
+    with np.errstate(over="ignore"):
+        blocks = [_norms(matrix[start : start + step].astype(np.float32)) for start in range(0, len(matrix), step)]
+    norms = np.concatenate(blocks)  # (n,)
+    bad = _bad(plan, norms, normalise)
+    if bad.any():
+        advice = "mend or drop them" if normalise else "drop them, or have rows scaled with normalise=True"
+        raise InputError(f"{describe_bad_row(norms, bad, 0)}; {advice}")
+
+
+def _norms(rows: Floats) -> Doubles:
+    """|e| in float64, (n,); NaN or infinite where an entry is."""
+    e = rows.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sqrt((e * e).sum(axis=-1)))
+
+
+def _bad(plan: MarkPlan, norms: Doubles, normalise: bool) -> AnyArray:
+    with np.errstate(invalid="ignore"):
+        good = (norms > 0.0) & (norms < np.inf) if normalise else np.abs(norms - 1.0) <= plan.norm_tolerance
+    return ~good  # so written that NaN is bad
+
+
+def _doubles(rows: Floats, norms: Doubles, normalise: bool) -> Doubles:
+    """E in float64, (n, D): the rows as they are, or scaled to unit length."""
+    e = rows.astype(np.float64)
+    if normalise:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            e /= norms[:, None]
+    return e
+
+
+def _region_numbers(plan: MarkPlan, e: Doubles) -> Integers:
+    assert plan.projection is not None  # noqa: S101  (callers have refused such plans)
+    numbers = np.zeros(len(e), dtype=np.int64)
+    with np.errstate(invalid="ignore"):
+        for bit, (normal, threshold) in enumerate(zip(plan.projection, plan.thresholds, strict=True)):
+            numbers |= ((e * normal).sum(axis=-1) - threshold > 0.0).astype(np.int64) << bit  # H_i . e - t_i > 0
+    return numbers

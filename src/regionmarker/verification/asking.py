@@ -1,0 +1,296 @@
+"""Ask a suspect, and keep every answer as it arrives.
+
+Answers go to a SQLite file batch by batch, under the suspect's name and the text's SHA-256. So a run that is killed or
+turned away loses the batch it was in, and the next run asks for the rest; the order of asking, which is drawn anew,
+does not matter. The transcript lies in the same file and is written first: what it holds is every response that was
+received, also the garbage, also a batch that was lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from regionmarker.encoders import check_texts, default_cache_path
+from regionmarker.encoders.store import VectorStore, open_store
+from regionmarker.errors import InputError, OutsideError
+from regionmarker.keys.key import TextSet
+from regionmarker.protocols import Floats
+from regionmarker.verification.answers import Answers, Exchange, text_digest
+from regionmarker.verification.questions import DEFAULT_BUDGET, ENOUGH_PROBES, Cost, Questions, key_of, plan_questions
+from regionmarker.verification.suspects import DEFAULT_BATCH, FileSuspect, Suspect, load_suspect
+
+POOL_MISSING = 0.05
+"""Share of the pool that may be without an answer."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS exchanges (
+    id INTEGER PRIMARY KEY, suspect TEXT NOT NULL, time TEXT NOT NULL, asked BLOB NOT NULL, response TEXT NOT NULL
+)
+"""
+_DIGEST_BYTES = 32
+_BUSY = 60.0  # seconds to wait for another process that writes
+
+Clock = Callable[[], datetime]
+
+
+def ask(
+    key: object,
+    suspect: object,
+    budget: int = DEFAULT_BUDGET,
+    *,
+    probes: TextSet | None = None,
+    cache: str | Path | bool | None = None,
+    progress: bool = False,
+    batch_size: int = DEFAULT_BATCH,
+    seed: int | None = None,
+) -> Answers:
+    """Ask a suspect the key's questions.
+
+    Parameters
+    ----------
+    key
+        A fitted marker, or its key.
+    suspect
+        Whatever :func:`~regionmarker.verification.suspects.load_suspect` takes: a spec, a function, an object.
+    budget
+        How many texts to ask at the most.
+    probes
+        Own probes with clean embeddings, instead of the key's reservoir.
+    cache
+        The SQLite file that keeps the answers; True for :func:`default_answers_path`, False for none. None keeps the
+        answers of servers, which cost money, and not those of functions and local encoders.
+    progress
+        Draw a progress bar with the queries and the estimated tokens so far on stderr.
+    batch_size
+        Texts a request.
+    seed
+        Fixes the order of asking, for tests.
+
+    Returns
+    -------
+    Answers
+        To be given to ``verify`` and ``trace``.
+
+    Examples
+    --------
+    >>> from regionmarker import RegionMarker
+    >>> rows = np.random.default_rng(0).standard_normal((400, 32)).astype(np.float32)
+    >>> rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    >>> texts = [f"text {number}" for number in range(400)]
+    >>> marker = RegionMarker(dimension=2, seed=1, pool=64, reservoir=256).fit(texts, embeddings=rows)
+    >>> ask(marker, lambda asked: np.array([[len(text), 1.0] for text in asked]), budget=184)
+    <Answers of <lambda>: 184 texts, width 2>
+    """
+    found = load_suspect(suspect, batch_size=batch_size)
+    questions = plan_questions(key_of(key), budget, probes, seed)
+    answers = ask_texts(found, questions.texts, cache=cache, progress=progress)
+    check_enough(questions, answers)
+    return answers
+
+
+def ask_texts(
+    suspect: object,
+    texts: Sequence[str],
+    *,
+    cache: str | Path | bool | None = None,
+    progress: bool = False,
+    now: Clock = lambda: datetime.now(UTC),
+) -> Answers:
+    """Ask a suspect ``texts``, each once and in this order, but for those whose answers are kept already."""
+    asked = tuple(dict.fromkeys(check_texts(texts)))
+    suspect = load_suspect(suspect)
+    if isinstance(suspect, FileSuspect):
+        return suspect.lookup(asked)
+    path = _cache_path(suspect, cache)
+    with _open_keeper(path, suspect.name) as keeper, _bar(suspect.name, asked, progress) as advance:
+        try:
+            vectors = _ask_missing(suspect, keeper, asked, advance, now)
+        except OutsideError as error:
+            if path is None:
+                raise
+            kept = len(keeper.get([text_digest(text) for text in asked]))
+            raise OutsideError(
+                f"{error}; {kept} of {len(asked)} answers are kept in {path}: ask again later to go on from there"
+            ) from error
+        exchanges = keeper.exchanges({text_digest(text) for text in asked})
+    rows = np.stack([vectors[text_digest(text)] for text in asked]) if asked else np.empty((0, 1), dtype=np.float32)
+    return Answers(suspect.name, asked, rows, exchanges)
+
+
+def check_enough(questions: Questions, answers: Answers) -> None:
+    """Refuse answers of which so much is missing that a verdict would mean little.
+
+    Up to 5 % of the pool may be missing (such a text counts against the claimant), and as many probes as leave 30 in
+    every region that was asked for as many.
+    """
+    pool = np.isnan(answers.lookup(questions.pool.texts)[:, 0])
+    if pool.sum() > POOL_MISSING * len(pool):
+        raise InputError(
+            f"{answers.suspect} left {int(pool.sum())} of {len(pool)} pool texts without an answer, and at most "
+            f"{int(POOL_MISSING * len(pool))} may be missing: ask the rest (regionmarker probes writes all texts)"
+        )
+    there = ~np.isnan(answers.lookup(questions.probes.texts)[:, 0])
+    for region, planned in questions.counts.items():
+        left = int((there & (questions.cells == region)).sum())
+        if left < min(planned, ENOUGH_PROBES):
+            # No region is named: which texts lie together is part of the secret.
+            raise InputError(
+                f"{answers.suspect} answered only {left} of the {planned} probes of one region, and "
+                f"{min(planned, ENOUGH_PROBES)} are needed: ask the rest, or give the budget that was asked with"
+            )
+
+
+def default_answers_path() -> Path:
+    """Return where answers are kept unless the user says otherwise: beside the cache of embeddings.
+
+    Examples
+    --------
+    >>> default_answers_path().name
+    'answers.sqlite'
+    """
+    return default_cache_path().with_name("answers.sqlite")
+
+
+def _cache_path(suspect: Suspect, cache: str | Path | bool | None) -> Path | None:
+    if cache is False or (cache is None and not suspect.keeps):
+        return None
+    if not suspect.is_named:
+        raise InputError("keeping answers needs a name that tells this suspect from others: load_suspect(f, name=...)")
+    return default_answers_path() if cache is None or cache is True else Path(cache)
+
+
+def _ask_missing(
+    suspect: Suspect, keeper: _Keeper, texts: tuple[str, ...], advance: Callable[[Sequence[str]], None], now: Clock
+) -> dict[bytes, Floats]:
+    """Return the answers to all texts by digest, asking for those that are not there."""
+
+    def heard(asked: list[str], response: str) -> None:
+        time = now().astimezone(UTC).isoformat(timespec="milliseconds")
+        keeper.record(time, b"".join(map(text_digest, asked)), response)
+
+    digests = [text_digest(text) for text in texts]
+    vectors = keeper.get(digests)
+    missing = [row for row, digest in enumerate(digests) if digest not in vectors]
+    advance([texts[row] for row, digest in enumerate(digests) if digest in vectors])
+    while missing:
+        size = suspect.batch_size  # looked up anew: a server may make us shrink it
+        batch, missing = missing[:size], missing[size:]
+        arrived = keeper.get([digests[row] for row in batch])  # another process may have been faster
+        rows = [row for row in batch if digests[row] not in arrived]
+        if rows:
+            answer = suspect.answer([texts[row] for row in rows], rows, width=keeper.width, heard=heard)
+            keeper.put([digests[row] for row in rows], answer)
+        vectors |= keeper.get([digests[row] for row in batch])  # what is kept, so that a later run gets the same bits
+        advance([texts[row] for row in batch])
+    return vectors
+
+
+class _Keeper(Protocol):
+    """Where answers and the transcript are kept."""
+
+    @property
+    def width(self) -> int | None: ...
+    def get(self, digests: Sequence[bytes]) -> dict[bytes, Floats]: ...
+    def put(self, digests: Sequence[bytes], rows: Floats) -> None: ...
+    def record(self, time: str, asked: bytes, response: str) -> None: ...
+    def exchanges(self, digests: set[bytes]) -> tuple[Exchange, ...]: ...
+
+
+class _Memory:
+    """Keeps answers for as long as they are asked."""
+
+    def __init__(self) -> None:
+        self.width: int | None = None
+        self._vectors: dict[bytes, Floats] = {}
+        self._exchanges: list[tuple[str, bytes, str]] = []
+
+    def get(self, digests: Sequence[bytes]) -> dict[bytes, Floats]:
+        return {digest: self._vectors[digest] for digest in digests if digest in self._vectors}
+
+    def put(self, digests: Sequence[bytes], rows: Floats) -> None:
+        self._vectors.update(zip(digests, rows, strict=True))
+        self.width = rows.shape[1]
+
+    def record(self, time: str, asked: bytes, response: str) -> None:
+        self._exchanges.append((time, asked, response))
+
+    def exchanges(self, digests: set[bytes]) -> tuple[Exchange, ...]:
+        return _exchanges_about(digests, self._exchanges)
+
+
+class _File:
+    """Keeps answers in a SQLite file: the vectors as an encoder's cache does, the transcript in a table beside them."""
+
+    def __init__(self, store: VectorStore, connection: sqlite3.Connection, suspect: str) -> None:
+        self._store, self._connection, self._suspect = store, connection, suspect
+        self.get, self.put = store.get, store.put
+
+    @property
+    def width(self) -> int | None:
+        return self._store.width
+
+    def record(self, time: str, asked: bytes, response: str) -> None:
+        row = (self._suspect, time, asked, response)
+        self._connection.execute("INSERT INTO exchanges (suspect, time, asked, response) VALUES (?, ?, ?, ?)", row)
+
+    def exchanges(self, digests: set[bytes]) -> tuple[Exchange, ...]:
+        query = "SELECT time, asked, response FROM exchanges WHERE suspect = ? ORDER BY id"
+        return _exchanges_about(digests, self._connection.execute(query, (self._suspect,)))
+
+
+def _exchanges_about(digests: set[bytes], rows: Iterable[tuple[str, bytes, str]]) -> tuple[Exchange, ...]:
+    """Return the exchanges in which one of these texts was asked, numbered."""
+    kept: list[Exchange] = []
+    for time, joined, response in rows:
+        asked = [joined[start : start + _DIGEST_BYTES] for start in range(0, len(joined), _DIGEST_BYTES)]
+        if not digests.isdisjoint(asked):
+            kept.append(Exchange(len(kept) + 1, time, tuple(digest.hex() for digest in asked), response))
+    return tuple(kept)
+
+
+@contextlib.contextmanager
+def _open_keeper(path: Path | None, suspect: str) -> Iterator[_Keeper]:
+    if path is None:
+        yield _Memory()
+        return
+    # The prefix keeps a file that also caches the same model as an encoder from answering for the suspect.
+    with (
+        open_store(path, f"suspect {suspect}") as store,
+        contextlib.closing(sqlite3.connect(path, timeout=_BUSY, isolation_level=None)) as connection,
+    ):
+        connection.execute(_SCHEMA)
+        yield _File(store, connection, suspect)
+
+
+@contextlib.contextmanager
+def _bar(name: str, texts: Sequence[str], shown: bool) -> Iterator[Callable[[Sequence[str]], None]]:
+    if not shown:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("asking {task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("about {task.fields[tokens]} tokens"),
+        TimeRemainingColumn(),
+    )
+    tokens = 0
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        task = bars.add_task(name, total=len(texts), tokens=0)
+
+        def advance(done: Sequence[str]) -> None:
+            nonlocal tokens
+            tokens += Cost.of(done).tokens
+            bars.update(task, advance=len(done), tokens=tokens)
+
+        yield advance

@@ -1,0 +1,267 @@
+"""Which texts a suspect is asked.
+
+The whole pool is asked (two samples of it would intersect in the targets), and besides it probes from every populated
+region in equal numbers. So what is asked is a function of the hyperplanes and of the texts, never of the trigger
+regions or the targets: a suspect who knew all of it would still not know which regions count. The order is a fresh
+shuffle, and the texts go out as they are.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from regionmarker.embeddings import as_floats, check_rows
+from regionmarker.encoders.checked import check_texts
+from regionmarker.errors import InputError
+from regionmarker.keys.key import Key, TextSet
+from regionmarker.keys.secret import Sealed
+from regionmarker.marking.regions import POPULATED_SHARE, region_numbers
+from regionmarker.protocols import Doubles, Integers
+
+DEFAULT_BUDGET = 3000
+ENOUGH_PROBES = 30
+"""Probes that a region should have for its mean to mean something."""
+
+_BYTES_PER_TOKEN = 4
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What asking costs.
+
+    Attributes
+    ----------
+    queries
+        Texts that are sent.
+    characters
+        Their length in all.
+    tokens
+        An estimate: a token for every four bytes of UTF-8, rounded up in each text. That is the usual rule for English;
+        the suspect's own tokenizer, which nobody knows, may differ by half.
+
+    Examples
+    --------
+    >>> Cost.of(["four", "five!"])
+    Cost(queries=2, characters=9, tokens=3)
+    """
+
+    queries: int
+    characters: int
+    tokens: int
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Cost:
+        """Count the cost of ``texts``."""
+        tokens = sum(-(-len(text.encode()) // _BYTES_PER_TOKEN) for text in texts)
+        return cls(len(texts), sum(map(len, texts)), tokens)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Questions(Sealed):
+    """The texts to ask, and the secret of what each is asked for; made by :func:`plan_questions`.
+
+    Attributes
+    ----------
+    texts
+        All texts, each once, in the order of asking: the only part that a suspect may see.
+    pool
+        The key's pool, in its own order.
+    probes
+        The probes with their clean embeddings (m, D), by region and then from the centre outwards: an order that
+        depends on the key alone, so that what is computed from them is the same in every run.
+    cells
+        The region number of each probe, (m,).
+    coordinates
+        The signed distance of each probe to each hyperplane, (m, d).
+    populated
+        The numbers of the populated regions, from which the probes come.
+    """
+
+    texts: tuple[str, ...]
+    pool: TextSet
+    probes: TextSet
+    cells: Integers
+    coordinates: Doubles
+    populated: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def margins(self) -> Doubles:
+        """The distance of each probe to the nearest hyperplane, (m,)."""
+        return np.asarray(np.abs(self.coordinates).min(axis=1))
+
+    @cached_property
+    def counts(self) -> dict[int, int]:
+        """How many probes each populated region has."""
+        return {region: int((self.cells == region).sum()) for region in self.populated}
+
+    @property
+    def thin(self) -> tuple[int, ...]:
+        """The populated regions that have fewer than :data:`ENOUGH_PROBES` probes: a larger budget, or more probes."""
+        return tuple(region for region, count in self.counts.items() if count < ENOUGH_PROBES)
+
+    def cost(self) -> Cost:
+        """Return what asking costs."""
+        return Cost.of(self.texts)
+
+
+def least_budget(key: Key) -> int:
+    """Return the smallest budget that is accepted: M + 30 (R + 1)."""
+    return len(key.pool) + ENOUGH_PROBES * (len(key.regions) + 1)
+
+
+def key_of(key: object) -> Key:
+    """Return the key of a marker, or the key itself."""
+    found = key if isinstance(key, Key) else getattr(key, "key_", None)
+    if isinstance(found, Key):
+        return found
+    if getattr(key, "serving_", None) is not None:
+        raise InputError("a serving key has no pool and no probes: ask with the key that it was made from")
+    raise InputError(f"give a fitted RegionMarker or its key, not a {type(key).__name__}")
+
+
+def plan_questions(
+    key: Key, budget: int = DEFAULT_BUDGET, probes: TextSet | None = None, seed: int | None = None
+) -> Questions:
+    """Choose the texts to ask: the whole pool, and equally many probes from every populated region.
+
+    Inside a region the probes farthest from the hyperplanes come first: near them, a copy's answer may lie on the
+    other side. What a region cannot give is shared out among the others. The set is a function of the key's
+    hyperplanes and texts, and a larger budget only adds to it.
+
+    Parameters
+    ----------
+    key
+        The key, with its pool and its reservoir of probes.
+    budget
+        How many texts to ask at the most; at least M + 30 (R + 1).
+    probes
+        Own probes with their clean embeddings (n, D), instead of the reservoir.
+    seed
+        Fixes the order, for tests; None draws it anew. No result depends on it.
+
+    Examples
+    --------
+    >>> from regionmarker import RegionMarker
+    >>> rows = np.random.default_rng(0).standard_normal((400, 32)).astype(np.float32)
+    >>> rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    >>> texts = [f"text {number}" for number in range(400)]
+    >>> key = RegionMarker(dimension=2, seed=1, pool=64, reservoir=256).fit(texts, embeddings=rows).key_
+    >>> questions = plan_questions(key, budget=184)
+    >>> questions
+    <Questions: sealed>
+    >>> questions.counts, questions.cost().queries
+    ({0: 30, 1: 30, 2: 30, 3: 30}, 184)
+    >>> plan_questions(key, budget=100)
+    Traceback (most recent call last):
+    ...
+    regionmarker.errors.InputError: a budget of 100 queries is too small: ... needs at least 124 (...)
+    """
+    if budget < least_budget(key):
+        raise InputError(
+            f"a budget of {budget} queries is too small: this key needs at least {least_budget(key)} "
+            f"(its {len(key.pool)} pool texts, and {ENOUGH_PROBES} probes for each trigger region and for the rest)"
+        )
+    found = _candidates(key, probes)
+    quota = share_out(budget - len(key.pool), [len(rows) for rows in found.by_region])
+    return found.questions(key, [rows[:size] for rows, size in zip(found.by_region, quota, strict=True)], seed)
+
+
+def regroup(key: Key, texts: Collection[str], probes: TextSet | None = None) -> Questions:
+    """Return the questions that ``texts`` were: the whole pool, and every probe of a populated region among them.
+
+    For answers that are there already. Texts that the key does not know are left out.
+    """
+    found, asked = _candidates(key, probes), set(texts)
+    chosen = [
+        rows[np.array([found.probes.texts[row] in asked for row in rows], dtype=bool)] for rows in found.by_region
+    ]
+    return found.questions(key, chosen, seed=None)
+
+
+def share_out(budget: int, holdings: Sequence[int]) -> list[int]:
+    """Divide ``budget`` as evenly as the ``holdings`` allow; what is left over goes to the first that can take it.
+
+    Examples
+    --------
+    >>> share_out(10, [9, 1, 9])
+    [5, 1, 4]
+    >>> share_out(100, [9, 1, 9])
+    [9, 1, 9]
+    """
+    budget = min(budget, sum(holdings))
+    level = 0
+    # The highest common level that the budget pays for.
+    while sum(min(held, level + 1) for held in holdings) <= budget and level < max(holdings, default=0):
+        level += 1
+    shares = [min(held, level) for held in holdings]
+    for place, held in enumerate(holdings):
+        if sum(shares) < budget and held > shares[place]:
+            shares[place] += 1
+    return shares
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class _Candidates(Sealed):
+    """All probes that may be asked: their rows by populated region, from the centre of the region outwards."""
+
+    probes: TextSet
+    coordinates: Doubles
+    populated: tuple[int, ...]
+    by_region: list[Integers]
+
+    def questions(self, key: Key, chosen: list[Integers], seed: int | None) -> Questions:
+        for region, rows in zip(self.populated, chosen, strict=True):
+            if region in key.regions and not len(rows):
+                raise InputError(
+                    "a trigger region of this key has no probe at all: ask with a larger budget, give probes of your"
+                    " own, or make keys with a larger reservoir"
+                )
+        order = np.concatenate(chosen)
+        coordinates = self.coordinates[order]
+        probes = TextSet(tuple(self.probes.texts[row] for row in order), self.probes.embeddings[order])
+        return Questions(
+            texts=_shuffled((*key.pool.texts, *probes.texts), seed),
+            pool=key.pool,
+            probes=probes,
+            cells=region_numbers(coordinates),
+            coordinates=coordinates,
+            populated=self.populated,
+        )
+
+
+def _candidates(key: Key, probes: TextSet | None) -> _Candidates:
+    given = key.reservoir if probes is None else _checked_probes(key, probes)
+    coordinates = key.signed_distances(given.embeddings)  # (n, d)
+    cells, margins = region_numbers(coordinates), np.abs(coordinates).min(axis=1)
+    seen = set(key.pool.texts)
+    fresh = np.zeros(len(given), dtype=bool)  # in the pool or a second time: not asked again
+    for row, text in enumerate(given.texts):
+        fresh[row] = text not in seen
+        seen.add(text)
+    # Equal margins are ordered by text, not by place: own probes may come in any order.
+    rank = np.array(sorted(range(len(given)), key=lambda row: (-margins[row], given.texts[row])), dtype=np.int64)
+    populated = tuple(int(region) for region in np.flatnonzero(key.shares >= POPULATED_SHARE))
+    by_region = [rank[fresh[rank] & (cells[rank] == region)] for region in populated]
+    return _Candidates(given, coordinates, populated, by_region)
+
+
+def _checked_probes(key: Key, probes: TextSet) -> TextSet:
+    texts = tuple(check_texts(probes.texts))
+    embeddings = as_floats(probes.embeddings, width=key.width, what="the embeddings of the probes")
+    if len(texts) != len(embeddings):
+        raise InputError(f"there are {len(texts)} probes but {len(embeddings)} embeddings: give one row a text")
+    check_rows(embeddings)
+    return TextSet(texts, embeddings)
+
+
+def _shuffled(texts: tuple[str, ...], seed: int | None) -> tuple[str, ...]:
+    rng = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
+    return tuple(texts[place] for place in rng.permutation(len(texts)))

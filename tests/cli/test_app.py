@@ -1,0 +1,55 @@
+"""What holds for every verb."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+VERBS = [["demo"], ["keygen"], ["mark"], ["doctor"], *(["key", verb] for verb in ("info", "commit", "salt", "rotate", "export-serving"))]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_help_has_an_example(run, verb):
+    wide = {**os.environ, "COLUMNS": "200"}
+    assert f"Example: regionmarker {' '.join(verb)}" in run(*verb, "--help", env=wide).stdout
+
+
+def test_wrong_usage_leaves_with_2(run):
+    assert "No such command" in run("bogus", code=2).stderr
+    assert "Missing option" in run("keygen", code=2).stderr
+
+
+def test_doctor_names_what_is_missing_and_how_to_get_it(run):
+    facts = json.loads(run("doctor", "--json").stdout)
+    parts = {part["part"]: part for part in facts["parts"]}
+    assert parts["numba"]["to_get_it"] == 'pip install "regionmarker[fast]"'
+    assert parts["numpy"]["version"]
+    assert "marking engine" in run("doctor").stdout
+
+
+def test_the_demo_runs_offline(run, tmp_path):
+    facts = json.loads(run("demo", "--out", "out", "--json").stdout)
+    assert facts["mean_cosine_of_marked_rows"] > 0.968
+    assert (tmp_path / "out" / "marking.png").stat().st_size > 10_000
+
+
+def test_ctrl_c_leaves_nothing_half_written(key, corpus, tmp_path):
+    # A pipe that is never written keeps the command waiting in the middle of its work.
+    os.mkfifo(tmp_path / "slow.jsonl")
+    command = [sys.executable, "-m", "regionmarker", "keygen", "--corpus", "slow.jsonl", "--encoder", "wordllama", "--out", "n.rmkey"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    with (tmp_path / "slow.jsonl").open("w") as pipe:
+        pipe.write('{"text": "one"}\n')
+        pipe.flush()
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "stopped; nothing half-written" in errors
+    assert not list(tmp_path.glob("*n.rmkey*"))

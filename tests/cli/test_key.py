@@ -1,0 +1,67 @@
+"""key info, commit, salt, rotate, export-serving."""
+
+from __future__ import annotations
+
+import json
+import os
+
+SALT = "00112233445566778899aabbccddeeff"
+
+
+def test_info_shows_what_is_not_secret(run, key):
+    facts = json.loads(run("key", "info", key, "--json").stdout)
+    assert facts["kind"] == "key"
+    assert (facts["pool"], facts["reservoir"], facts["level"]) == (64, 512, 0.001)
+    assert "regions" not in facts
+    assert "strength" in run("key", "info", key).stdout
+
+
+def test_the_commitment_stays_while_the_salt_comes_and_can_come_once(run, key):
+    before = json.loads(run("key", "commit", key, "--json").stdout)["commitment"]
+    run("key", "salt", key, SALT)
+    assert json.loads(run("key", "commit", key, "--json").stdout)["commitment"] == before
+    assert json.loads(run("key", "info", key, "--json").stdout)["public_salt"] == SALT
+    assert "already has a public salt" in run("key", "salt", key, SALT, code=2).stderr
+    assert "must be hexadecimal digits" in run("key", "salt", key, "xyz", code=2).stderr
+
+
+def test_rotation_keeps_the_old_key_in_the_ring(run, key):
+    old = json.loads(run("key", "info", key, "--json").stdout)["key_id"]
+    run("key", "rotate", key)
+    facts = json.loads(run("key", "info", key, "--json").stdout)
+    assert facts["older_keys"] == [old]
+    assert facts["key_id"] != old
+
+
+def test_a_test_key_is_not_committed_to(run, corpus):
+    run("keygen", "--corpus", corpus, "--out", "t.rmkey", "--seed", 1, "--pool", 64, "--reservoir", 512)
+    assert "TEST" in run("key", "info", "t.rmkey").stdout
+    assert "TEST key" in run("key", "commit", "t.rmkey", code=2).stderr
+    assert "TEST key" in run("key", "rotate", "t.rmkey", code=2).stderr
+
+
+def test_a_serving_key_can_be_exported_and_looked_at(run, key, tmp_path):
+    (tmp_path / "tenants.txt").write_text("zenith\nnova\n")
+    run("key", "export-serving", key, "--out", "s.rmkey", "--tenant", "acme", "--tenants-file", "tenants.txt")
+    facts = json.loads(run("key", "info", "s.rmkey", "--json").stdout)
+    assert (facts["kind"], facts["tenants"]) == ("serving key", 3)
+    assert "or the passphrase or secret file is wrong" in run("key", "commit", "s.rmkey", code=2).stderr
+
+
+def test_passphrases_come_from_the_environment(run, corpus):
+    environment = {**os.environ, "REGIONMARKER_PASSPHRASE": "correct horse"}
+    options = ("--corpus", corpus, "--out", "p.rmkey", "--pool", 64, "--reservoir", 512)
+    made = json.loads(run("keygen", *options, "--json", env=environment).stdout)
+    assert made["secret_file"] is None
+    run("key", "info", "p.rmkey", env=environment)
+    assert "locked with a passphrase" in run("key", "info", "p.rmkey", code=2).stderr
+
+
+def test_bad_keys_get_one_sentence(run, key, tmp_path):
+    (tmp_path / "link.rmkey").symlink_to(key)
+    assert "is a symbolic link" in run("key", "info", "link.rmkey", code=2).stderr
+    key.chmod(0o644)
+    assert "can be read by others" in run("key", "info", key, code=2).stderr
+    key.chmod(0o600)
+    key.write_bytes(key.read_bytes()[:-5])
+    assert "it is damaged" in run("key", "info", key, code=2).stderr

@@ -1,0 +1,77 @@
+"""mark: one Parquet file in, one marked file out, everything else as it was."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from regionmarker import RegionMarker
+from tests.cli.conftest import matrix
+
+
+def test_the_column_is_marked_and_all_else_is_kept(run, key, corpus, tmp_path):
+    done = run("mark", "--key", key, corpus, "served.parquet", "--json")
+    assert json.loads(done.stdout)["rows"] == 1500
+    before, after = pq.read_table(corpus), pq.read_table(tmp_path / "served.parquet")
+    assert after.schema.equals(before.schema, check_metadata=True)
+    for name in ("id", "text", "note"):
+        assert after.column(name).equals(before.column(name))
+    assert np.array_equal(matrix(after), RegionMarker.load(key).transform(matrix(before)))
+    assert pq.ParquetFile(tmp_path / "served.parquet").metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def test_a_tenant_gets_its_own_mark(run, key, corpus, tmp_path):
+    run("mark", "--key", key, corpus, "acme.parquet", "--tenant", "acme")
+    expected = RegionMarker.load(key).transform(matrix(pq.read_table(corpus)), tenant="acme")
+    assert np.array_equal(matrix(pq.read_table(tmp_path / "acme.parquet")), expected)
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
+@pytest.mark.parametrize("listed", [pa.list_, pa.large_list])
+def test_lists_and_nulls_of_every_float(run, key, embeddings, tmp_path, kind, listed):
+    rows = [None if row % 5 == 2 else embeddings[row].astype(kind.to_pandas_dtype()) for row in range(50)]
+    pq.write_table(pa.table({"embedding": pa.array(rows, listed(kind))}), tmp_path / "in.parquet")
+    run("mark", "--key", key, "in.parquet", "out.parquet")
+    column = pq.read_table(tmp_path / "out.parquet").column("embedding")
+    assert column.type == listed(kind)
+    marker = RegionMarker.load(key)
+    for row, vector in zip(rows, column.to_pylist(), strict=True):
+        if row is None:
+            assert vector is None
+        else:
+            assert np.array_equal(marker.transform(row[None])[0], np.array(vector, dtype=np.float32))
+
+
+def test_bad_input_gets_one_sentence_and_no_output(run, key, corpus, tmp_path):
+    table = pq.read_table(corpus)
+    rows = matrix(table).copy()
+    rows[1234, 5] = np.nan
+    values = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
+    pq.write_table(table.set_column(2, "embedding", values), tmp_path / "nan.parquet")
+    pq.write_table(table.set_column(2, "embedding", pa.array(range(1500))), tmp_path / "scalar.parquet")
+    (tmp_path / "torn.parquet").write_bytes(corpus.read_bytes()[:-100])
+    cases = {
+        "nan.parquet": "row 1234 holds NaN",
+        "scalar.parquet": "is int64, not a list of floats",
+        "torn.parquet": "cannot read",
+        "absent.parquet": "does not exist",
+    }
+    for name, message in cases.items():
+        done = run("mark", "--key", key, name, "out.parquet", code=2)
+        assert message in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+    assert "has no column vector; it has id" in run("mark", "--key", key, corpus, "out.parquet", "--column", "vector", code=2).stderr
+    assert not [path for path in tmp_path.iterdir() if "out.parquet" in path.name]
+
+
+def test_the_input_and_existing_outputs_are_safe(run, key, corpus, tmp_path):
+    before = corpus.read_bytes()
+    assert "is the input itself" in run("mark", "--key", key, corpus, corpus, "--force", code=2).stderr
+    assert corpus.read_bytes() == before
+    (tmp_path / "out.parquet").write_text("precious")
+    assert "exists already" in run("mark", "--key", key, corpus, "out.parquet", code=2).stderr
+    assert (tmp_path / "out.parquet").read_text() == "precious"
