@@ -48,7 +48,7 @@ def write_owner_only(path: Path, content: Secret) -> None:
         temporary.write_bytes(content.reveal())
 
 
-def read_owner_only(path: Path, *, allow_others: bool = False) -> Secret:
+def read_owner_only(path: Path) -> Secret:
     """Read a secret file; refuse symbolic links and files that others can read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -60,7 +60,7 @@ def read_owner_only(path: Path, *, allow_others: bool = False) -> Secret:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             raise KeyFileError(f"{path} is not a file")
-        if mode & _OTHERS and not allow_others:
+        if mode & _OTHERS:
             raise KeyFileError(f"{path} can be read by others: run chmod 600 {path}")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             return Secret(file.read())

@@ -82,8 +82,9 @@ def rotate(
 ) -> None:
     """Add a new key to the ring: new master, hyperplanes, regions and targets on the old fit.
 
-    Rotate after a compromise or for new tenants; for a new upstream model make a new key with keygen. A customer who
-    sees the same texts under both keys can tell marked rows by the difference.
+    Rotate when a serving key has leaked. When the key itself has leaked, or for a new upstream model, make a new key
+    with keygen on other texts: pool and probes stay the same here. A customer who sees the same texts under both keys
+    can tell marked rows by the difference.
 
     Example: regionmarker key rotate provider.rmkey
     """

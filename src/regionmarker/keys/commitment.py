@@ -59,7 +59,7 @@ def content(key: Key, part: str) -> bytes:
         arrays = {"normals": key.normals, **key.reduction.arrays()}
         return encode_label(key.reduction.kind) + b"".join(_array(name, arrays[name]) for name in sorted(arrays))
     if part == "regions":
-        return json.dumps([list(key.regions), list(key.tenant_regions)]).encode()
+        return json.dumps([list(key.regions), list(key.tenant_regions)]).encode() + _array("shares", key.shares)
     if part in ("pool", "reservoir"):
         texts = key.pool if part == "pool" else key.reservoir
         return encode_label(*texts.texts) + _array("embeddings", texts.embeddings)

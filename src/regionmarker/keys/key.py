@@ -51,6 +51,7 @@ class Settings:
     subspace: int = 4
     statistic: str = "decoy-1"
     level: float = 1e-3
+    normalise: bool = False
 
 
 @dataclass(frozen=True, repr=False, eq=False)

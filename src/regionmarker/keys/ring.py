@@ -57,7 +57,7 @@ class KeyRing(Sealed):
         secret_file: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
     ) -> Path | None:
-        """Write the ring to an encrypted file; return the secret file made beside it, if one was."""
+        """Write the ring to an encrypted file; return the secret file beside it that opens it, if there is one."""
         return save_ring(Path(path), self.keys, given_opener(passphrase, secret_file), overwrite=overwrite)
 
     @classmethod

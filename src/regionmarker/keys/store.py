@@ -58,27 +58,27 @@ def given_opener(passphrase: str | None = None, secret_file: str | os.PathLike[s
 
 
 def save_ring(path: Path, keys: tuple[Key, ...], opener: Opener | None, *, overwrite: bool = False) -> Path | None:
-    """Write a ring; return the secret file that was made for it, if one was."""
+    """Write a ring; return the secret file beside it that opens it, if there is one."""
     return _save(path, Secret(dump_ring(keys)), Kind.RING, opener, overwrite=overwrite)
 
 
 def save_serving(path: Path, key: ServingKey, opener: Opener | None, *, overwrite: bool = False) -> Path | None:
-    """Write a serving key; return the secret file that was made for it, if one was."""
+    """Write a serving key; return the secret file beside it that opens it, if there is one."""
     return _save(path, Secret(dump_serving(key)), Kind.SERVING, opener, overwrite=overwrite)
 
 
-def open_ring(path: Path, opener: Opener | None, *, allow_others: bool = False) -> tuple[Key, ...]:
+def open_ring(path: Path, opener: Opener | None) -> tuple[Key, ...]:
     """Read a ring."""
-    payload = _open(path, Kind.RING, opener, allow_others=allow_others)
+    payload = _open(path, Kind.RING, opener)
     try:
         return load_ring(payload)
     except UnreadableError as error:
         raise KeyFileError(f"cannot open {path}: {error}") from None
 
 
-def open_serving(path: Path, opener: Opener | None, *, allow_others: bool = False) -> ServingKey:
+def open_serving(path: Path, opener: Opener | None) -> ServingKey:
     """Read a serving key."""
-    payload = _open(path, Kind.SERVING, opener, allow_others=allow_others)
+    payload = _open(path, Kind.SERVING, opener)
     try:
         return load_serving(payload)
     except UnreadableError as error:
@@ -96,9 +96,9 @@ def _save(path: Path, payload: Secret, kind: Kind, opener: Opener | None, *, ove
         raise InputError(f"{path} exists already: choose another name, or say that it is to be overwritten")
     if not path.parent.is_dir():
         raise InputError(f"cannot write {path}: the folder {path.parent} does not exist")
-    made = None
+    made = used = None
     if opener is None:
-        beside = secret_path(path)
+        beside = used = secret_path(path)
         if not beside.exists():
             made = beside
             write_owner_only(beside, Secret(secrets.token_bytes(SECRET_BYTES)))
@@ -109,11 +109,11 @@ def _save(path: Path, payload: Secret, kind: Kind, opener: Opener | None, *, ove
         if made is not None:
             made.unlink(missing_ok=True)  # a secret without its key would only puzzle people
         raise
-    return made
+    return used
 
 
-def _open(path: Path, kind: Kind, opener: Opener | None, *, allow_others: bool) -> Secret:
-    sealed = read_owner_only(path, allow_others=allow_others).reveal()
+def _open(path: Path, kind: Kind, opener: Opener | None) -> Secret:
+    sealed = read_owner_only(path).reveal()
     if opener is None:
         opener = _default_opener(path, sealed)
     try:

@@ -120,16 +120,17 @@ class RegionMarker(Estimator):
         texts: Sequence[str],
         y: object = None,  # noqa: ARG002 - scikit-learn's contract
         *,
-        encoder: Encoder | None = None,
+        encoder: object = None,
         embeddings: object = None,
     ) -> Self:
-        """Make a key from a corpus: its texts, and an encoder or their embeddings (n, D)."""
+        """Make a key from a corpus: its texts, and an encoder (or its spec) or their embeddings (n, D)."""
         if isinstance(texts, str):
             raise InputError("texts must be a list of strings, not one string")
         if (encoder is None) == (embeddings is None):
             raise InputError("give either encoder= or embeddings=")
-        name = getattr(encoder, "name", type(encoder).__name__) if encoder is not None else "precomputed"
-        return self.fit_blocks(_blocks(texts, encoder, embeddings), encoder_name=name)
+        loaded = None if encoder is None else _load_encoder(encoder)
+        name = "precomputed" if loaded is None else loaded.name
+        return self.fit_blocks(_blocks(texts, loaded, embeddings), encoder_name=name)
 
     def fit_blocks(self, blocks: Iterable[tuple[Sequence[str], object]], *, encoder_name: str = "precomputed") -> Self:
         """Make a key in one pass over (texts, embeddings) blocks; memory does not grow with their number."""
@@ -153,12 +154,13 @@ class RegionMarker(Estimator):
         return self._adopt(key)
 
     def fit_transform(
-        self, texts: Sequence[str], y: object = None, *, encoder: Encoder | None = None, embeddings: object = None
+        self, texts: Sequence[str], y: object = None, *, encoder: object = None, embeddings: object = None
     ) -> Floats:
         """Make a key from a corpus and mark the corpus with it."""
         if encoder is not None:
-            embeddings = encoder.encode(list(texts))
-            return self.fit_blocks([(texts, embeddings)], encoder_name=encoder.name).transform(embeddings)
+            loaded = _load_encoder(encoder)
+            embeddings = loaded.encode(list(texts))
+            return self.fit_blocks([(texts, embeddings)], encoder_name=loaded.name).transform(embeddings)
         return self.fit(texts, y, embeddings=embeddings).transform(embeddings)
 
     # ---- marking
@@ -269,6 +271,7 @@ class RegionMarker(Estimator):
             reservoir=len(key.reservoir),
             level=settings.level,
             grid=key.grid.value,
+            normalise=settings.normalise,
         )
         return marker._adopt(key)
 
@@ -316,11 +319,18 @@ class RegionMarker(Estimator):
             reducer=self.reducer,
             subspace=subspace,
             level=self.level,
+            normalise=self.normalise,
         )
 
     def _rows(self, embeddings: object, first_row: int) -> Floats:
         rows = as_floats(embeddings)
         return normalised(rows, first_row=first_row) if self.normalise else rows
+
+
+def _load_encoder(encoder: object) -> Encoder:
+    from regionmarker.encoders import load_encoder  # only fitting needs it, and it brings sockets
+
+    return load_encoder(encoder)
 
 
 def _blocks(

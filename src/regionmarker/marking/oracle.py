@@ -21,7 +21,7 @@ from regionmarker.protocols import AnyArray, Doubles, Floats, Integers
 BLOCK_BYTES = 1 << 19
 """How much float32 is converted or marked at a time where the array cannot be used as it lies in memory."""
 
-_NOTHING_LEFT = 1e-12  # |(1 - lambda) e + lambda w|^2 below this has no direction
+NOTHING_LEFT = 1e-12  # |(1 - lambda) e + lambda w|^2 below this has no direction
 
 
 class Engine(Protocol):
@@ -64,7 +64,7 @@ class NumpyEngine:
         e *= plan.tables.keeps[slots][:, None]
         e += pulls  # (1 - lambda) e + lambda w_r, eq. 3
         squares = (e * e).sum(axis=-1)  # (n,)
-        lost = squares < _NOTHING_LEFT  # e was -w at lambda = 1/2: the target is as good a direction as any
+        lost = squares < NOTHING_LEFT  # e was -w at lambda = 1/2: the target is as good a direction as any
         e[lost] = pulls[lost]
         squares[lost] = (e[lost] * e[lost]).sum(axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -148,7 +148,9 @@ def run_marks(
         slots = _check_slots(plan, slots, len(matrix))
     if out is None:
         out = np.empty(matrix.shape, dtype=np.float32)
-    elif _check_out(matrix, out) and any(engine.suspicious(plan, rows, normalise) for *_, rows in _blocks(engine, matrix)):
+    elif _check_out(matrix, out) and any(
+        engine.suspicious(plan, rows, normalise) for *_, rows in _blocks(engine, matrix)
+    ):
         _refuse_bad_rows(plan, matrix, normalise)  # in place: nothing has been written yet
     suspicious = False
     for start, stop, rows in _blocks(engine, matrix, out):
@@ -191,7 +193,9 @@ def _check_out(matrix: AnyArray, out: Floats) -> bool:
     if matrix.dtype == np.float32 and matrix.strides == out.strides and matrix.ctypes.data == out.ctypes.data:
         return True
     if np.shares_memory(matrix, out):
-        raise InputError("out overlaps the embeddings without being the same array: pass the array itself or another one")
+        raise InputError(
+            "out overlaps the embeddings without being the same array: pass the array itself or another one"
+        )
     return False
 
 

@@ -18,16 +18,20 @@ NORMALS_AT_ONCE = 4
 """Kernels take the hyperplanes in groups of four: so many running sums fit the registers beside the row."""
 
 
+_LINE_BYTES = 64
+
+
 class Tables(NamedTuple):
     """A plan in the shape that a fused kernel reads."""
 
     normals: Floats  # H, padded with zero rows to a multiple of NORMALS_AT_ONCE
     thresholds: Doubles  # padded with +inf, so that the padding sets no bit
     slot_of_region: Integers  # (2^d,)
-    pulls: Doubles  # lambda w_r (S, D) in float64: row 0 is all zeros, and is added like any other
-    keeps: Doubles  # 1 - lambda (S,)
-    least_power: float  # of the grid, see FORMATS
-    magic: float  # of the grid, see magic_factor; 0 where a cast to float32 is all there is to do
+    pulls: Floats  # lambda w_r (S, D): row 0 is all zeros, and is added like any other
+    keeps: Floats  # 1 - lambda (S,)
+    grid: tuple[
+        float, float
+    ]  # least power and magic factor; a factor of 0 where a cast to float32 is all there is to do
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -81,16 +85,25 @@ class MarkPlan(Sealed):
 
     @cached_property
     def tables(self) -> Tables:
-        """The plan laid out for a fused kernel; made once."""
+        """The plan laid out for a kernel; made once."""
+        H = np.zeros((len(self.thresholds), self.width)) if self.projection is None else self.projection
         padding = -len(self.thresholds) % NORMALS_AT_ONCE
-        H = np.zeros((0, self.width)) if self.projection is None else self.projection
         weights = self.weights.astype(np.float64)
+        magic = 0.0 if self.grid is Grid.float32 else magic_factor(self.grid)
         return Tables(
-            normals=np.pad(H, ((0, 0 if self.projection is None else padding), (0, 0))).astype(np.float32),
+            normals=_aligned(np.pad(H, ((0, padding), (0, 0))).astype(np.float32)),
             thresholds=np.pad(self.thresholds.astype(np.float64), (0, padding), constant_values=np.inf),
             slot_of_region=np.ascontiguousarray(self.slot_of_region, dtype=np.int64),
-            pulls=weights[:, None] * self.targets.astype(np.float64),
-            keeps=1.0 - weights,
-            least_power=FORMATS[self.grid].least_power,
-            magic=0.0 if self.grid is Grid.float32 else magic_factor(self.grid),
+            pulls=_aligned((weights[:, None] * self.targets.astype(np.float64)).astype(np.float32)),
+            keeps=(1.0 - weights).astype(np.float32),
+            grid=(FORMATS[self.grid].least_power, magic),
         )
+
+
+def _aligned(table: Floats) -> Floats:
+    """Copy to the start of a cache line: a vector that straddles two lines takes two loads."""
+    room = np.empty(table.nbytes + _LINE_BYTES, dtype=np.uint8)
+    start = -room.ctypes.data % _LINE_BYTES
+    copy: Floats = room[start : start + table.nbytes].view(np.float32).reshape(table.shape)
+    copy[...] = table
+    return copy

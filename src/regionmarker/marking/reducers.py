@@ -65,7 +65,11 @@ class AutoEncoder:
         # Unit vectors have entries near 1/sqrt(D); the network wants inputs near 1.
         scale = np.sqrt(survey.width)
         network = MLPRegressor(
-            hidden_layer_sizes=(self.hidden, width, self.hidden), activation="tanh", max_iter=60, tol=1e-5, random_state=seed
+            hidden_layer_sizes=(self.hidden, width, self.hidden),
+            activation="tanh",
+            max_iter=60,
+            tol=1e-5,
+            random_state=seed,
         )
         with warnings.catch_warnings(action="ignore"):  # stopping at max_iter is meant
             network.fit((rows - mean) * scale, (rows - mean) * scale)

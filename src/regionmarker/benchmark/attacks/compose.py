@@ -1,0 +1,81 @@
+"""Several attacks, one after the other, and attacks on a model that is trained already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from regionmarker.benchmark.attacks.registry import load_attack
+from regionmarker.benchmark.attacks.rows import Nothing
+from regionmarker.benchmark.protocols import Attack
+from regionmarker.errors import InputError
+from regionmarker.protocols import Encoder, Floats
+
+
+class Composed:
+    """Attacks in order: the first sees the served vectors, each of the others what the one before it made.
+
+    Examples
+    --------
+    >>> compose(["shift:100", "truncate:2/3"]).name
+    'shift:100 then truncate:2/3'
+    """
+
+    def __init__(self, attacks: Iterable[Attack]) -> None:
+        self.attacks = tuple(attacks)
+
+    @property
+    def name(self) -> str:
+        """The names in order."""
+        return " then ".join(attack.name for attack in self.attacks)
+
+    def __repr__(self) -> str:
+        return f"Composed({list(self.attacks)!r})"
+
+    def __call__(self, served: Floats, texts: Sequence[str] = ()) -> Floats:
+        """Apply all of them."""
+        for attack in self.attacks:
+            served = attack(served, texts)
+        return served
+
+
+def compose(attacks: Iterable[str | Attack]) -> Attack:
+    """Make one attack of a list of specs or attacks; an empty list is the control, ``none``.
+
+    Examples
+    --------
+    >>> compose([]).name, compose(["tanh"]).name
+    ('none', 'tanh')
+    """
+    if isinstance(attacks, str):
+        raise InputError(f"attacks must be a list, but one string was given: write [{attacks!r}]")
+    loaded = [load_attack(attack) for attack in attacks]
+    if len(loaded) > 1:
+        return Composed(loaded)
+    return loaded[0] if loaded else Nothing()
+
+
+class AttackedModel:
+    """A model whose owner disguises its answers: the attack comes after the training, not before it.
+
+    Examples
+    --------
+    >>> from regionmarker import load_encoder
+    >>> AttackedModel(load_encoder("wordllama"), "truncate:0.5").encode(["a text"]).shape
+    (1, 128)
+    """
+
+    def __init__(self, model: Encoder, attack: str | Attack) -> None:
+        self.model = model
+        self.attack = load_attack(attack)
+
+    @property
+    def name(self) -> str:
+        """The model's name, then the attack's."""
+        return f"{self.model.name} then {self.attack.name}"
+
+    def __repr__(self) -> str:
+        return f"AttackedModel({self.model!r}, {self.attack!r})"
+
+    def encode(self, texts: Sequence[str], /) -> Floats:
+        """Answer as the model does, attacked."""
+        return self.attack(self.model.encode(texts), texts)

@@ -1,0 +1,33 @@
+"""Thieves: texts and served vectors in, a model out that answers as the provider does.
+
+    material.py                  what a thief trains on, checked; the texts that are held out
+    fidelity.py                  how well a copy learnt
+    tokens.py, vocabulary.py     a bag of token vectors: no torch, seconds, for the offline demo
+    head.py, network.py          a head on a frozen encoder's features: the everyday thief
+    simulated.py                 noise in place of training, for curves over fidelity
+
+None of them loads torch or scikit-learn.
+"""
+
+from __future__ import annotations
+
+from regionmarker.benchmark.stealers.fidelity import Fidelity, fidelity, pair_correlation
+from regionmarker.benchmark.stealers.head import FrozenHead, HeadModel
+from regionmarker.benchmark.stealers.simulated import NoisyCopy, NoisyModel, noisy
+from regionmarker.benchmark.stealers.tokens import TokenBag, TokenBagModel
+from regionmarker.benchmark.stealers.vocabulary import HashedGrams, WordLlamaTokens
+
+__all__ = [
+    "Fidelity",
+    "FrozenHead",
+    "HashedGrams",
+    "HeadModel",
+    "NoisyCopy",
+    "NoisyModel",
+    "TokenBag",
+    "TokenBagModel",
+    "WordLlamaTokens",
+    "fidelity",
+    "noisy",
+    "pair_correlation",
+]

@@ -1,0 +1,152 @@
+"""One hidden layer in NumPy: n(ReLU(x W1 + b1) W2 + b2), or n(x W2 + b2) without one.
+
+The start is not random throughout. With W1 drawn at random, the best W2 is a ridge solution, and a few passes of Adam
+from there gain what passes from nowhere need minutes for. Adam's steps are relative to the size of what they change, so
+that one learning rate fits the large W1 and the small W2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from regionmarker.protocols import Doubles, Floats
+
+PENALTIES = (0.03, 0.1, 0.3, 1.0)
+"""Of the ridge, as shares of the mean variance of a hidden unit."""
+
+_BLOCK = 4096  # rows at a time: the hidden layer of a whole corpus would not fit into memory
+
+
+@dataclass
+class Network:
+    """The parameters; arrays are changed in place by :class:`Adam`."""
+
+    centre: Floats  # (F,) the mean of the features
+    scale: float  # their root mean square distance from it
+    W1: Floats | None  # (F, h)
+    b1: Floats  # (h,)
+    W2: Floats  # (h, D')
+    b2: Floats  # (D',)
+
+    @classmethod
+    def drawn(cls, features: Floats, width: int, hidden: int, rng: np.random.Generator) -> Network:
+        """Draw a network for features (n, F) and targets of ``width``; ``hidden`` 0 makes it linear."""
+        centre = features.mean(axis=0)
+        spread = float(np.sqrt(np.square(features - centre).sum(axis=1).mean()))
+        scale = max(spread, 1e-6 * float(np.linalg.norm(centre)), 1e-12)  # constant features must not blow up
+        layer = features.shape[1]
+        W1: Floats | None = None
+        b1: Floats = np.zeros(0, dtype=np.float32)
+        if hidden:
+            layer = hidden
+            half = rng.standard_normal((features.shape[1], (hidden + 1) // 2), dtype=np.float32)
+            pairs = np.hstack([half, -half])  # so that linear maps are exactly within reach
+            W1 = np.ascontiguousarray(pairs[:, :hidden])
+            b1 = (np.abs(rng.standard_normal(hidden)) / 2).astype(np.float32)
+        W2 = rng.standard_normal((layer, width), dtype=np.float32) / np.float32(np.sqrt(layer))
+        return cls(centre, scale, W1, b1, W2, np.zeros(width, dtype=np.float32))
+
+    def scaled(self, features: Floats) -> Floats:
+        """Bring features (n, F) to mean 0 and mean square length 1."""
+        return (features - self.centre) / np.float32(self.scale)
+
+    def hidden(self, inputs: Floats) -> Floats:
+        """Return the hidden layer of scaled features, (n, h)."""
+        if self.W1 is None:
+            return inputs
+        layer: Floats = inputs @ self.W1
+        layer += self.b1
+        np.maximum(layer, 0, out=layer)
+        return layer
+
+    def answers(self, features: Floats) -> Floats:
+        """Return the answers to features (n, F), not yet normalised, (n, D')."""
+        rows = np.empty((len(features), len(self.b2)), dtype=np.float32)
+        for block in _blocks(len(features)):
+            rows[block] = self.hidden(self.scaled(features[block])) @ self.W2 + self.b2
+        return rows
+
+    def copied(self) -> Network:
+        """Return a copy that further steps do not touch."""
+        first = None if self.W1 is None else self.W1.copy()
+        return Network(self.centre, self.scale, first, self.b1.copy(), self.W2.copy(), self.b2.copy())
+
+
+def solve_output(network: Network, features: Floats, targets: Floats) -> Iterator[Network]:
+    """Yield the network with the ridge solution for W2 and b2 of each of :data:`PENALTIES`."""
+    size, count = len(network.W2), len(features)
+    gram: Doubles = np.zeros((size, size))
+    moment: Doubles = np.zeros(network.W2.shape)
+    total: Doubles = np.zeros(size)
+    mean = targets.mean(axis=0, dtype=np.float64)
+    for block in _blocks(count):
+        layer = network.hidden(network.scaled(features[block]))  # (b, h)
+        gram += layer.T @ layer
+        moment += layer.T @ (targets[block] - mean).astype(np.float32)
+        total += layer.sum(axis=0, dtype=np.float64)
+    centre = total / count
+    gram -= count * np.outer(centre, centre)
+    ridge = max(np.trace(gram) / size, 1e-4 * count)  # hidden units that never vary leave nothing to divide by
+    for penalty in PENALTIES:
+        loaded = gram.astype(np.float32)
+        loaded[np.diag_indices(size)] += np.float32(penalty * ridge)
+        W2: Floats = cho_solve(cho_factor(loaded, overwrite_a=True), moment.astype(np.float32))
+        b2: Floats = (mean - centre @ W2).astype(np.float32)
+        yield Network(network.centre, network.scale, network.W1, network.b1, np.ascontiguousarray(W2), b2)
+
+
+class Adam:
+    """Adam with linear decay and steps relative to the size of each array at the start."""
+
+    def __init__(self, network: Network, learning_rate: float, steps: int) -> None:
+        if network.W1 is None:
+            raise ValueError("a linear network is solved, not trained")
+        self.network, self.learning_rate, self.steps = network, learning_rate, steps
+        self._arrays = [network.W1, network.b1, network.W2, network.b2]
+        width = float(len(network.b2))
+        self._sizes = [1.0, 1.0, float(np.sqrt(np.square(network.W2).mean())), 1 / np.sqrt(width)]
+        self._first = [np.zeros_like(array) for array in self._arrays]
+        self._second = [np.zeros_like(array) for array in self._arrays]
+        self._done = 0
+
+    def step(self, inputs: Floats, targets: Floats, keep: Floats | None) -> float:
+        """Take one step on scaled features (b, F) with the mask of dropout ``keep`` (b, h); return the loss."""
+        network = self.network
+        layer = network.hidden(inputs)  # (b, h)
+        if keep is not None:
+            layer *= keep
+        raw = layer @ network.W2 + network.b2  # (b, D')
+        lengths = np.sqrt(np.einsum("ij,ij->i", raw, raw))[:, None]
+        units = raw / lengths
+        cosines = np.einsum("ij,ij->i", units, targets)[:, None]
+        # For unit rows |u - y|^2 = 2 - 2 u.y, and the derivative of u.y by the raw row is (y - (u.y) u) / |raw|.
+        slope = (cosines * units - targets) * (np.float32(2 / len(inputs)) / lengths)  # (b, D')
+        back = slope @ network.W2.T  # (b, h)
+        if keep is not None:
+            back *= keep
+        back *= layer > 0
+        self._update([inputs.T @ back, back.sum(axis=0), layer.T @ slope, slope.sum(axis=0)])
+        return float(2 - 2 * cosines.mean())
+
+    def _update(self, slopes: list[Floats]) -> None:
+        rate = self.learning_rate * (1 - self._done / self.steps)
+        self._done += 1
+        unbias = np.sqrt(1 - 0.99**self._done) / (1 - 0.9**self._done)
+        for array, size, first, second, slope in zip(
+            self._arrays, self._sizes, self._first, self._second, slopes, strict=True
+        ):
+            first *= np.float32(0.9)
+            first += np.float32(0.1) * slope
+            second *= np.float32(0.99)
+            second += np.float32(0.01) * np.square(slope, out=slope)
+            root = np.sqrt(second, out=slope)
+            root += np.float32(1e-10)
+            array -= np.float32(rate * size * unbias) * np.divide(first, root, out=root)
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    return (slice(start, start + _BLOCK) for start in range(0, count, _BLOCK))

@@ -1,0 +1,96 @@
+"""Tracing: which customer's vectors the suspect was trained on.
+
+Every tenant's tuple of targets is an independent draw, so every tenant's p-value is exact whoever else has leaked, and
+one matrix of scores ranks any number of tenants without a further question to the suspect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from regionmarker.errors import InputError
+from regionmarker.keys.key import TextSet
+from regionmarker.protocols import Doubles
+from regionmarker.verification.answers import Answers
+from regionmarker.verification.decoys import DecoyTest
+from regionmarker.verification.examination import Examination
+from regionmarker.verification.questions import key_of
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One tenant's place in the ranking.
+
+    Attributes
+    ----------
+    p_value
+        Exact for this tenant alone.
+    holm
+        Corrected for all tenants looked at (Holm): compare this with the level.
+    accused
+        Whether ``holm`` is at or below the level.
+    """
+
+    tenant: str
+    p_value: float
+    holm: float
+    total: float
+    accused: bool
+
+
+def trace(
+    marker: object,
+    answers: Answers,
+    tenants: Iterable[str],
+    *,
+    level: float | None = None,
+    probes: TextSet | None = None,
+) -> list[Trace]:
+    """Rank tenants by how strongly the suspect carries their own mark; the most suspicious first.
+
+    Parameters
+    ----------
+    marker
+        A fitted marker, or its key.
+    answers
+        The suspect's answers, the same that :func:`~regionmarker.verification.verdict.verify` judges.
+    tenants
+        Their names, as they were given to ``transform``.
+    level
+        The chance of accusing anyone when nobody leaked; the key's own when not given.
+    """
+    key = key_of(marker)
+    names = list(dict.fromkeys(tenants))
+    if not names or "" in names:
+        raise InputError("give the names of the tenants to look at; the empty name has no mark of its own")
+    z = Examination.of(key, answers, probes).tenant_scores()  # sees no tenant
+    tuples = np.array([key.tenant_targets(name) for name in names])
+    test = DecoyTest(z)
+    p_values, totals = test.p_values(tuples), test.totals(tuples)
+    corrected = holm(p_values)
+    level = key.settings.level if level is None else level
+    order = np.lexsort((-totals, p_values))
+    return [
+        Trace(
+            names[row], float(p_values[row]), float(corrected[row]), float(totals[row]), bool(corrected[row] <= level)
+        )
+        for row in order
+    ]
+
+
+def holm(p_values: Doubles) -> Doubles:
+    """Return Holm's step-down correction of many p-values.
+
+    Examples
+    --------
+    >>> holm(np.array([0.01, 0.04, 0.03])).round(3).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values, kind="stable")
+    steps = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
+    corrected = np.empty(len(p_values))
+    corrected[order] = np.minimum(steps, 1.0)
+    return corrected
