@@ -17,16 +17,37 @@ if TYPE_CHECKING:
     from regionmarker.errors import RegionMarkerError
     from regionmarker.keys.ring import KeyRing
     from regionmarker.marking.marker import RegionMarker
+    from regionmarker.python_sentences import python_sentences
+    from regionmarker.verification.answers import Answers
+    from regionmarker.verification.asking import ask
+    from regionmarker.verification.tracing import trace
+    from regionmarker.verification.verdict import verify
 
 # Public names load on first use: importing regionmarker costs next to nothing.
 _HOME = {
+    "Answers": "regionmarker.verification.answers",
     "KeyRing": "regionmarker.keys.ring",
     "RegionMarker": "regionmarker.marking.marker",
     "RegionMarkerError": "regionmarker.errors",
+    "ask": "regionmarker.verification.asking",
     "load_encoder": "regionmarker.encoders",
+    "python_sentences": "regionmarker.python_sentences",
+    "trace": "regionmarker.verification.tracing",
+    "verify": "regionmarker.verification.verdict",
 }
 
-__all__ = ["KeyRing", "RegionMarker", "RegionMarkerError", "__version__", "load_encoder"]
+__all__ = [
+    "Answers",
+    "KeyRing",
+    "RegionMarker",
+    "RegionMarkerError",
+    "__version__",
+    "ask",
+    "load_encoder",
+    "python_sentences",
+    "trace",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:

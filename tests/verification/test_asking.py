@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import sqlite3
 import stat
 import subprocess
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from tests.encoders.conftest import EmbeddingServer, HashObject, vector_of
 
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.keys.ring import KeyRing
@@ -22,7 +24,6 @@ from regionmarker.verification.answers import Answers, text_digest
 from regionmarker.verification.asking import ask, ask_texts, check_enough, default_answers_path
 from regionmarker.verification.questions import plan_questions
 from regionmarker.verification.suspects import load_suspect
-from tests.encoders.conftest import EmbeddingServer, HashObject, vector_of
 
 BUDGET = 320
 CANARY = "canary-5f1e0c77d2"
@@ -37,6 +38,7 @@ def _own_surroundings(monkeypatch, tmp_path):
 @pytest.fixture
 def server():
     running = EmbeddingServer()
+    running._http.RequestHandlerClass.disable_nagle_algorithm = True  # else each answer takes 40 ms
     yield running
     running.stop()
 
@@ -186,7 +188,7 @@ def test_a_suspect_that_never_recovers_is_an_error_and_the_answers_are_kept(serv
     def fail(handler, question):
         server.script.append(fail)
         if trouble == "gone":
-            handler.connection.close()
+            handler.connection.shutdown(socket.SHUT_RDWR)
         elif trouble == "garbage":
             server.send(handler, 200, b"{}")
         else:
@@ -245,7 +247,7 @@ def test_killed_at_any_point_and_run_again_no_answer_is_asked_twice(server, mark
 
     server.script.append(gently)
     command = [sys.executable, "-c", ASK, key, f"{server.url}#small", str(BUDGET), file, out]
-    repeated, kills = 0, 0
+    kills = 0
     for _ in range(4):
         before, known = len(server.requests), stored(file) if file.exists() else set()
         process = subprocess.Popen(command, env=os.environ)

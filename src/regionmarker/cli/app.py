@@ -12,6 +12,9 @@ from regionmarker.cli.demo import demo
 from regionmarker.cli.doctor import doctor
 from regionmarker.cli.keygen import keygen
 from regionmarker.cli.mark import mark
+from regionmarker.cli.probes import probes
+from regionmarker.cli.trace import trace
+from regionmarker.cli.verify import verify
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,6 +26,9 @@ app.command()(demo)
 app.command()(keygen)
 app.add_typer(key.app, name="key")
 app.command()(mark)
+app.command()(probes)
+app.command()(verify)
+app.command()(trace)
 app.command()(doctor)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -39,20 +40,25 @@ def probes(
     write_texts(out, questions.texts)
     cost = questions.cost()
     told = "" if budget == _BUDGET else f" --budget {budget}"
+    then = f"regionmarker verify --key {shlex.quote(str(key))} --suspect file:answers.parquet{told}"
     facts = {
         "output": str(out),
         "queries": cost.queries,
         "characters": cost.characters,
         "tokens": cost.tokens,
         "tokens_are": "estimated: a token for every four bytes",
-        "then": f"regionmarker verify --key {key} --suspect file:answers.parquet{told}",
     }
-    answer(facts, as_json=json, title="Texts to ask")
-    if not json:
-        people.print(
-            "\nAsk the suspect for the embedding of every text, in any order, and write text and embedding into"
-            " answers.parquet (or .jsonl).\nThe file says nothing about the key, but show it to nobody before."
-        )
+    if json:
+        answer({**facts, "then": then}, as_json=True)
+        return
+    answer(facts, as_json=False, title="Texts to ask")
+    people.print(
+        "\nAsk the suspect for the embedding of every text, in any order, and write text and embedding into "
+        "answers.parquet (or .jsonl).\nThe file says nothing about the key, but show it to nobody before. Then:\n\n"
+        f"  {then}",
+        soft_wrap=True,  # a command that is broken into lines cannot be copied
+        markup=False,
+    )
 
 
 def write_texts(path: Path, texts: Sequence[str]) -> None:

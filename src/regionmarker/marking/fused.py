@@ -10,9 +10,9 @@ Pass 3 divides by the length of y as float32 holds it, so a served row is the no
 whether it carries a mark or not, and its own length is off by the rounding of pass 3 alone. On the float32 grid pass 3
 needs no float64: with s = 1/|y| split into s_hi + s_lo, fma(s_hi, y, s_lo y) is y s rounded once.
 
-Speed is bandwidth: rows go two by two so that H is read half as often, each pass prefetches its part of the next two, and
-large outputs bypass the cache. The vectors are spelled out in :mod:`regionmarker.marking.simd`: what numba makes of plain
-loops is slower, and a spelled-out sum has one order, whatever the batch. Nothing branches on whether a row is marked.
+Speed is bandwidth: rows go two by two so that H is read half as often, each pass prefetches its part of the next two,
+and large outputs bypass the cache. The vectors are spelled out in :mod:`regionmarker.marking.simd`: what numba makes of
+plain loops is slower, and a spelled-out sum has one order, whatever the batch. Nothing branches on marks.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 import numpy as np
-from numba import types
+from numba import types as numba_types
 
 from regionmarker.marking import simd
-from regionmarker.marking.oracle import NOTHING_LEFT
+from regionmarker.marking.oracle import LENGTHS, NOTHING_LEFT
 from regionmarker.marking.plan import NORMALS_AT_ONCE, MarkPlan
 from regionmarker.marking.simd import LINE, WIDTH, load, muladd, no_doubles, no_floats, prefetch, total
 from regionmarker.protocols import Floats, Integers
@@ -43,23 +43,24 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",  # dividing by zero gives infinity: such rows are found afterwards
     "_nrt": False,  # no reference counts: the caller holds the arrays, and the counting cost more than the arithmetic
 }
-_F = TypeVar("_F", bound=Callable[..., Any])
+_njit: Any = numba.njit  # typed in some versions of numba and not in others
+types: Any = numba_types
 
 
-def _inner(function: _F) -> _F:
-    return numba.njit(**_OPTIONS)(function)  # type: ignore[no-any-return]
+def _inner(function: Callable[..., Any]) -> Any:
+    return _njit(**_OPTIONS)(function)
 
 
-def _entry(*signature: Any) -> Callable[[_F], _F]:
+def _entry(*signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile now, for read-only and writable arrays alike; keep the result where a cache can be written."""
 
-    def compile_entry(function: _F) -> _F:
+    def compile_entry(function: Callable[..., Any]) -> Any:
         # numba's cache watches the file of the function only, so the other file's digest goes into the name.
         function.__qualname__ += hashlib.sha256(Path(simd.__file__).read_bytes()).hexdigest()[:8]
         try:
-            return numba.njit(signature, cache=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
+            return _njit(signature, cache=True, **_OPTIONS)(function)
         except RuntimeError:  # cannot cache: no place is writable
-            return numba.njit(signature, **_OPTIONS)(function)  # type: ignore[no-any-return]
+            return _njit(signature, **_OPTIONS)(function)
 
     return compile_entry
 
@@ -84,20 +85,11 @@ def _project(E: Any, r: int, s: int, H: Any, g: int) -> Any:
             prefetch(E, s + _AHEAD, j >> 2)
         x, z = load(E, r, j), load(E, s, j)
         h0, h1, h2, h3 = load(H, g, j), load(H, g + 1, j), load(H, g + 2, j), load(H, g + 3, j)
-        a0, a1, a2, a3, a4 = (
-            muladd(x, h0, a0),
-            muladd(x, h1, a1),
-            muladd(x, h2, a2),
-            muladd(x, h3, a3),
-            muladd(x, x, a4),
-        )
-        b0, b1, b2, b3, b4 = (
-            muladd(z, h0, b0),
-            muladd(z, h1, b1),
-            muladd(z, h2, b2),
-            muladd(z, h3, b3),
-            muladd(z, z, b4),
-        )
+        a0, b0 = muladd(x, h0, a0), muladd(z, h0, b0)
+        a1, b1 = muladd(x, h1, a1), muladd(z, h1, b1)
+        a2, b2 = muladd(x, h2, a2), muladd(z, h2, b2)
+        a3, b3 = muladd(x, h3, a3), muladd(z, h3, b3)
+        a4, b4 = muladd(x, x, a4), muladd(z, z, b4)
     p = (total(a0), total(a1), total(a2), total(a3), total(a4))
     q = (total(b0), total(b1), total(b2), total(b3), total(b4))
     for j in range(whole, width):
@@ -118,8 +110,8 @@ def _project_column(x: Any, H: Any, g: int, j: int, p: Any) -> Any:
 
 
 @_inner
-def _bits(p: Any, thresholds: Any, g: int, unit: float) -> int:
-    """Four bits of a region number: 1[H_i . e - t_i > 0] << i."""
+def _bits(p: Any, thresholds: Any, g: int, unit: float) -> Any:
+    """Return four bits of a region number: 1[H_i . e - t_i > 0] << i."""
     return (
         ((p[0] * unit > thresholds[g]) << g)
         | ((p[1] * unit > thresholds[g + 1]) << (g + 1))
@@ -129,8 +121,8 @@ def _bits(p: Any, thresholds: Any, g: int, unit: float) -> int:
 
 
 @_inner
-def _square(E: Any, r: int) -> float:
-    """|e|^2 in float64, which no float32 entry can overflow."""
+def _square(E: Any, r: int) -> Any:
+    """Return |e|^2 in float64, which no float32 entry can overflow."""
     width = E.shape[1]
     whole = width - width % WIDTH
     low = high = no_doubles()
@@ -163,8 +155,8 @@ def _locate(E: Any, r: int, s: int, H: Any, thresholds: Any, normalise: bool) ->
 
 
 @_inner
-def _mixed_square(E: Any, r: int, keep: Any, pulls: Any, slot: int) -> float:
-    """|y|^2 in float64 of y = (1 - lambda) e + lambda w_r in float32."""
+def _mixed_square(E: Any, r: int, keep: Any, pulls: Any, slot: int) -> Any:
+    """Return |y|^2 in float64 of y = (1 - lambda) e + lambda w_r in float32."""
     width = E.shape[1]
     whole = width - width % (2 * WIDTH)
     a = b = c = d = no_doubles()
@@ -184,7 +176,7 @@ def _mixed_square(E: Any, r: int, keep: Any, pulls: Any, slot: int) -> float:
 
 @_inner
 def _served(x: Any, keep: Any, pull: Any, scale: float, grid: Any) -> Any:
-    """y / |y| on the grid, for one number or one vector of them."""
+    """Return y / |y| on the grid, for one number or one vector of them."""
     y = muladd(keep, x, pull)
     if grid[1] > 0.0:
         return simd.rounded(y, scale, grid[0], grid[1])
@@ -216,17 +208,10 @@ def _emit(E: Any, r: int, keep: Any, pulls: Any, slot: int, out: Any, scale: flo
 
 @_inner
 def _mark_row(
-    E: Any,
-    r: int,
-    square: float,
-    slot: int,
-    pulls: Any,
-    keeps: Any,
-    out: Any,
-    grid: Any,
-    normalise: bool,
-    streamed: bool,
-) -> None:
+    E: Any, r: int, square: float, slot: int, pulls: Any, keeps: Any, out: Any, grid: Any,
+    normalise: bool, streamed: bool,
+) -> None:  # fmt: skip
+    """Do passes 2 and 3 on row r."""
     keep = np.float32(keeps[slot] / np.sqrt(square)) if normalise else keeps[slot]
     mixed = _mixed_square(E, r, keep, pulls, slot)
     if mixed < NOTHING_LEFT:  # e = -w at lambda = 1/2: the target is as good a direction as any
@@ -276,10 +261,8 @@ def _regions(E: Any, H: Any, thresholds: Any, found: Any, normalise: bool) -> No
 
 def _limits(plan: MarkPlan, normalise: bool) -> tuple[float, float]:
     """Between these squared lengths a row is certainly good."""
-    if normalise:
-        return 0.0, float("inf")
-    low, high = 1.0 - plan.norm_tolerance, 1.0 + plan.norm_tolerance
-    return low * low + _DOUBT, high * high - _DOUBT
+    low, high = LENGTHS if normalise else (1.0 - plan.norm_tolerance, 1.0 + plan.norm_tolerance)
+    return low * low * (1.0 + _DOUBT), high * high * (1.0 - _DOUBT)
 
 
 class NumbaEngine:

@@ -79,5 +79,5 @@ def mark(plan: MarkPlan, embeddings: object, out: Floats | None = None, *, norma
 def blend(
     plan: MarkPlan, embeddings: object, slots: Integers, out: Floats | None = None, *, normalise: bool = False
 ) -> Floats:
-    """Mark every row with the target of its given slot, (n,); for reducers that are not one matrix. See :func:`mark`."""
+    """Mark every row with the target of its slot, (n,): for reducers that are not one matrix. See :func:`mark`."""
     return run_marks(engine(), plan, embeddings, slots, out, normalise)

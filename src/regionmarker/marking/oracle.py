@@ -21,7 +21,11 @@ from regionmarker.protocols import AnyArray, Doubles, Floats, Integers
 BLOCK_BYTES = 1 << 19
 """How much float32 is converted or marked at a time where the array cannot be used as it lies in memory."""
 
-NOTHING_LEFT = 1e-12  # |(1 - lambda) e + lambda w|^2 below this has no direction
+NOTHING_LEFT = 1e-12
+"""|(1 - lambda) e + lambda w|^2 below this has no direction."""
+
+LENGTHS = (1e-15, 1e15)
+"""Which lengths ``normalise`` mends; beyond them float32 products overflow, and no encoder means it."""
 
 
 class Engine(Protocol):
@@ -52,24 +56,23 @@ class NumpyEngine:
 
     def regions(self, plan: MarkPlan, rows: Floats, normalise: bool) -> Integers:
         """See :class:`Engine`."""
-        return _region_numbers(plan, _doubles(rows, _norms(rows), normalise))
+        return _region_numbers(plan, rows.astype(np.float64), _units(_norms(rows), normalise))
 
     def write(self, plan: MarkPlan, rows: Floats, slots: Integers | None, out: Floats, normalise: bool) -> bool:
         """See :class:`Engine`."""
-        norms = _norms(rows)
-        e = _doubles(rows, norms, normalise)  # (n, D)
+        norms, e = _norms(rows), rows.astype(np.float64)  # (n,), (n, D)
+        units = _units(norms, normalise)
         if slots is None:
-            slots = plan.slot_of_region[_region_numbers(plan, e)]
-        pulls = plan.tables.pulls[slots]  # lambda w_r (n, D)
-        e *= plan.tables.keeps[slots][:, None]
-        e += pulls  # (1 - lambda) e + lambda w_r, eq. 3
-        squares = (e * e).sum(axis=-1)  # (n,)
-        lost = squares < NOTHING_LEFT  # e was -w at lambda = 1/2: the target is as good a direction as any
-        e[lost] = pulls[lost]
-        squares[lost] = (e[lost] * e[lost]).sum(axis=-1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            e /= np.sqrt(squares)[:, None]
-        out[...] = round_to_grid(e, plan.grid)
+            slots = plan.slot_of_region[_region_numbers(plan, e, units)]
+        with np.errstate(all="ignore"):  # rows that are no good are found afterwards
+            keeps = (plan.tables.keeps[slots] * units).astype(np.float32)  # 1 - lambda, (n,)
+            y = _mix(e, keeps, plan.tables.pulls[slots])
+            squares = (y * y).sum(axis=-1)  # (n,)
+            lost = squares < NOTHING_LEFT  # e was -w at lambda = 1/2: the target is as good a direction as any
+            y[lost] = _mix(e[lost], 0.0 * keeps[lost], plan.tables.pulls[slots[lost]])
+            squares[lost] = (y[lost] * y[lost]).sum(axis=-1)
+            y *= (1.0 / np.sqrt(squares))[:, None]
+            out[...] = round_to_grid(y, plan.grid)
         return bool(_bad(plan, norms, normalise).any())
 
 
@@ -94,10 +97,13 @@ def regions(plan: MarkPlan, embeddings: object, *, normalise: bool = False) -> I
 
 
 def mark(plan: MarkPlan, embeddings: object, out: Floats | None = None, *, normalise: bool = False) -> Floats:
-    """Mark every row: e_p = n((1 - lambda) e + lambda w_r), rounded once to the grid; (n, D) float32.
+    """Mark every row: e_p = n((1 - lambda) e + lambda w_r) on the grid; (n, D) float32.
+
+    The mixture y is a float32 vector; it is normalised in float64, by its own length, and rounded once. So every served
+    row is the normalised form of some float32 vector: nothing in its length or its bits says whether that was e.
 
     Rows outside the trigger regions take the same path with weight 0. Rows that are not finite or not of unit length
-    are refused; with ``normalise`` e is the row scaled to unit length, and only zero and non-finite rows are refused.
+    are refused; with ``normalise`` e is the row scaled to unit length, and only rows without a usable length are.
 
     Examples
     --------
@@ -119,7 +125,7 @@ def mark(plan: MarkPlan, embeddings: object, out: Floats | None = None, *, norma
 def blend(
     plan: MarkPlan, embeddings: object, slots: Integers, out: Floats | None = None, *, normalise: bool = False
 ) -> Floats:
-    """Mark every row with the target of its given slot, (n,); for reducers that are not one matrix. See :func:`mark`."""
+    """Mark every row with the target of its slot, (n,): for reducers that are not one matrix. See :func:`mark`."""
     return run_marks(NumpyEngine(), plan, embeddings, slots, out, normalise)
 
 
@@ -234,23 +240,27 @@ def _norms(rows: Floats) -> Doubles:
 
 def _bad(plan: MarkPlan, norms: Doubles, normalise: bool) -> AnyArray:
     with np.errstate(invalid="ignore"):
-        good = (norms > 0.0) & (norms < np.inf) if normalise else np.abs(norms - 1.0) <= plan.norm_tolerance
+        good = (norms > LENGTHS[0]) & (norms < LENGTHS[1]) if normalise else np.abs(norms - 1.0) <= plan.norm_tolerance
     return ~good  # so written that NaN is bad
 
 
-def _doubles(rows: Floats, norms: Doubles, normalise: bool) -> Doubles:
-    """E in float64, (n, D): the rows as they are, or scaled to unit length."""
-    e = rows.astype(np.float64)
-    if normalise:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            e /= norms[:, None]
-    return e
+def _units(norms: Doubles, normalise: bool) -> Doubles:
+    """Return what turns each row into e when multiplied with it, (n,)."""
+    with np.errstate(divide="ignore"):
+        return 1.0 / norms if normalise else np.ones_like(norms)
 
 
-def _region_numbers(plan: MarkPlan, e: Doubles) -> Integers:
-    assert plan.projection is not None  # noqa: S101  (callers have refused such plans)
+def _mix(e: Doubles, keeps: Floats, pulls: Floats) -> Doubles:
+    """Eq. 3 without the norm: (1 - lambda) e + lambda w_r as float32 holds it, (n, D)."""
+    return (keeps[:, None].astype(np.float64) * e + pulls).astype(np.float32).astype(np.float64)
+
+
+def _region_numbers(plan: MarkPlan, e: Doubles, units: Doubles) -> Integers:
     numbers = np.zeros(len(e), dtype=np.int64)
     with np.errstate(invalid="ignore"):
-        for bit, (normal, threshold) in enumerate(zip(plan.projection, plan.thresholds, strict=True)):
-            numbers |= ((e * normal).sum(axis=-1) - threshold > 0.0).astype(np.int64) << bit  # H_i . e - t_i > 0
+        for bit, threshold in enumerate(plan.thresholds):
+            normal = plan.tables.normals[bit]
+            numbers |= ((e * normal).sum(axis=-1) * units - threshold > 0.0).astype(
+                np.int64
+            ) << bit  # H_i . e - t_i > 0
     return numbers

@@ -69,7 +69,8 @@ class MarkPlan(Sealed):
         slots, width = self.targets.shape
         dimension = len(self.thresholds)
         fits = (
-            self.weights.shape == (slots,)
+            dimension > 0
+            and self.weights.shape == (slots,)
             and self.slot_of_region.shape == (2**dimension,)
             and (self.projection is None or self.projection.shape == (dimension, width))
         )

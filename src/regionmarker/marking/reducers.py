@@ -89,12 +89,14 @@ class UMAP:
 
     def fit(self, survey: Survey, width: int, seed: int) -> NeighbourReduction:
         """Fit on the sample."""
-        try:
-            import umap
-        except ImportError:
-            raise MissingExtraError.for_module("umap-learn", "benchmark") from None
         rows = survey.sample().embeddings
-        coordinates = umap.UMAP(n_components=width, metric="cosine", random_state=seed, n_jobs=1).fit_transform(rows)
+        with warnings.catch_warnings(action="ignore"):  # umap-learn complains of extras that are not needed here
+            try:
+                import umap
+            except ImportError:
+                raise MissingExtraError.for_module("umap-learn", "benchmark") from None
+            fitted = umap.UMAP(n_components=width, metric="cosine", random_state=seed, n_jobs=1)
+            coordinates = fitted.fit_transform(rows)
         centred = coordinates.astype(np.float64) - coordinates.mean(axis=0, dtype=np.float64)
         return NeighbourReduction(rows, centred)
 

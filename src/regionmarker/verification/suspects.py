@@ -251,7 +251,8 @@ def _endpoint(address: str, batch_size: int, options: dict[str, Any]) -> Endpoin
     url, _, model = address.partition("#")
     if not model:
         raise InputError("the suspect's address must name a model: write https://HOST/v1#MODEL")
-    key = os.environ.get(API_KEY_VARIABLE)
+    # Never OPENAI_API_KEY: the investigator's own key is not for the accused's server.
+    key = os.environ.get(API_KEY_VARIABLE, "")
     encoder = OpenAIEncoder(url, model, **{"api_key": key, "batch_size": batch_size, **options})
     again = {name: options[name] for name in ("attempts", "backoff") if name in options}
     return EndpointSuspect(encoder, **again)

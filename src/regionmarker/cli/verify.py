@@ -1,0 +1,125 @@
+"""``regionmarker verify``: judge a suspect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regionmarker.cli.console import answer, people
+from regionmarker.cli.options import AskPassphrase, Json, KeyPath, SecretFile, passphrase
+from regionmarker.errors import InputError
+
+if TYPE_CHECKING:
+    from regionmarker.keys.key import Key, TextSet
+    from regionmarker.verification.verdict import Verdict
+
+FOUND_INFRINGEMENT = 1
+_BUDGET = 3000
+
+
+def verify(
+    key: KeyPath,
+    suspect: Annotated[
+        str, typer.Option(help="An https URL (https://host/v1#model), an encoder spec, or file:answers.parquet.")
+    ],
+    budget: Annotated[int, typer.Option(help="How many texts to ask at the most.")] = _BUDGET,
+    level: Annotated[float | None, typer.Option(help="False-positive rate; default: the key's own.")] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Own probe texts instead of the key's reservoir.")] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="The clean encoder, for own probes; checked against the key.")
+    ] = None,
+    power: Annotated[bool, typer.Option(help="Estimate what this run would have caught.")] = True,
+    cache: Annotated[
+        Path | None, typer.Option(help="SQLite file that keeps the answers, so that none is asked twice.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what asking would cost, and ask nothing.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Leave with 1 when infringement is found.")] = False,
+    secret_file: SecretFile = None,
+    ask_passphrase: AskPassphrase = False,
+    json: Json = False,
+) -> None:
+    """Ask a suspect the key's questions and judge its answers.
+
+    Example: regionmarker verify --key provider.rmkey --suspect https://api.example.com/v1#model
+    """
+    from regionmarker.keys.ring import KeyRing
+    from regionmarker.verification.asking import ask
+    from regionmarker.verification.ledger import ledger_path
+    from regionmarker.verification.questions import plan_questions
+    from regionmarker.verification.verdict import INFRINGEMENT, judge
+
+    primary = KeyRing.load(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file).primary
+    probes = _own_probes(primary, corpus, encoder)
+    if dry_run:
+        answer({"suspect": suspect, **vars(plan_questions(primary, budget, probes).cost())}, as_json=json)
+        return
+    answers = ask(primary, suspect, budget, probes=probes, cache=cache, progress=not json)
+    verdict = judge(primary, answers, probes=probes, level=level, ledger=ledger_path(key), power=power)
+    _show(verdict, as_json=json)
+    if exit_code and verdict.outcome == INFRINGEMENT:
+        raise typer.Exit(FOUND_INFRINGEMENT)
+
+
+def _own_probes(key: Key, corpus: Path | None, encoder: str | None) -> TextSet | None:
+    if corpus is None:
+        if encoder is not None:
+            raise InputError("--encoder goes with --corpus: the key's own probes need none")
+        return None
+    import numpy as np
+
+    from regionmarker.corpus import read_blocks
+    from regionmarker.encoders import load_encoder
+    from regionmarker.keys.key import TextSet
+    from regionmarker.verification.verdict import check_encoder
+
+    clean = None if encoder is None else load_encoder(encoder)
+    if clean is not None:
+        check_encoder(key, clean)
+    texts: list[str] = []
+    rows = []
+    for block, embeddings in read_blocks(corpus):
+        if clean is None and embeddings is None:
+            raise InputError(f"{corpus} has no embedding column: give --encoder, the clean one")
+        texts.extend(block)
+        rows.append(clean.encode(block) if clean is not None else embeddings)
+    return TextSet(tuple(texts), np.concatenate(rows))  # type: ignore[arg-type]
+
+
+def _show(verdict: Verdict, *, as_json: bool) -> None:
+    if as_json:
+        answer(verdict.to_dict(), as_json=True)
+        return
+    power = verdict.power
+    caught = (
+        "not estimated"
+        if power is None
+        else "nothing"
+        if power.caught is None
+        else f"fidelity {power.caught} and above"
+    )
+    answer(
+        {
+            "outcome": verdict.outcome,
+            "p_value": f"{verdict.p_value:.3g}",
+            "judged_at": f"{verdict.judged_at:.3g} (level {verdict.level:.3g}, look {verdict.look} at this suspect)",
+            "suspect": verdict.suspect,
+            "asked": f"{verdict.asked.queries} texts, about {verdict.asked.tokens} tokens",
+            "would_have_caught": f"{caught} (simulated copies)" if power is not None else caught,
+        },
+        as_json=False,
+        title="Verdict",
+    )
+    answer(
+        {
+            "delta_cos": f"{verdict.paper.delta_cos:.4f}",
+            "delta_l2": f"{verdict.paper.delta_l2:.4f}",
+            "KS p": f"{verdict.paper.p_value:.3g}",
+            "its decision": "copy" if verdict.paper.copy else "no copy",
+        },
+        as_json=False,
+        title="\nThe paper's statistics (they convict innocent models too; see docs/why/the-verdict.md)",
+    )
+    for note in verdict.notes:
+        people.print(f"\nNote: {note}.")
