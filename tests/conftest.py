@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+
+# Before NumPy loads: BLAS threads of several processes on few cores wait for each other more than they work.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from regionmarker import RegionMarker, load_encoder
-from regionmarker.python_sentences import python_sentences
+from regionmarker import RegionMarker, load_encoder, python_sentences
 
 
 def pytest_configure(config):

@@ -6,7 +6,21 @@ import json
 import subprocess
 import sys
 
-HEAVY = ("torch", "ray", "aiohttp", "matplotlib", "numba", "sklearn", "pandas", "httpx2", "httpx", "requests", "socket", "ssl", "scipy")
+HEAVY = (
+    "torch",
+    "ray",
+    "aiohttp",
+    "matplotlib",
+    "numba",
+    "sklearn",
+    "pandas",
+    "httpx2",
+    "httpx",
+    "requests",
+    "socket",
+    "ssl",
+    "scipy",
+)
 SCRIPT = """
 import json, sys, time
 start = time.perf_counter()

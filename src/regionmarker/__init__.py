@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from regionmarker.errors import RegionMarkerError
     from regionmarker.keys.ring import KeyRing
     from regionmarker.marking.marker import RegionMarker
-    from regionmarker.python_sentences import python_sentences
+    from regionmarker.standard_library import python_sentences
     from regionmarker.verification.answers import Answers
     from regionmarker.verification.asking import ask
     from regionmarker.verification.tracing import trace
@@ -31,7 +31,7 @@ _HOME = {
     "RegionMarkerError": "regionmarker.errors",
     "ask": "regionmarker.verification.asking",
     "load_encoder": "regionmarker.encoders",
-    "python_sentences": "regionmarker.python_sentences",
+    "python_sentences": "regionmarker.standard_library",
     "trace": "regionmarker.verification.tracing",
     "verify": "regionmarker.verification.verdict",
 }

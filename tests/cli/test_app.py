@@ -11,7 +11,13 @@ import time
 
 import pytest
 
-VERBS = [["demo"], ["keygen"], ["mark"], ["doctor"], *(["key", verb] for verb in ("info", "commit", "salt", "rotate", "export-serving"))]
+VERBS = [
+    ["demo"],
+    ["keygen"],
+    ["mark"],
+    ["doctor"],
+    *(["key", verb] for verb in ("info", "commit", "salt", "rotate", "export-serving")),
+]
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=" ".join)
@@ -42,7 +48,18 @@ def test_the_demo_runs_offline(run, tmp_path):
 def test_ctrl_c_leaves_nothing_half_written(key, corpus, tmp_path):
     # A pipe that is never written keeps the command waiting in the middle of its work.
     os.mkfifo(tmp_path / "slow.jsonl")
-    command = [sys.executable, "-m", "regionmarker", "keygen", "--corpus", "slow.jsonl", "--encoder", "wordllama", "--out", "n.rmkey"]
+    command = [
+        sys.executable,
+        "-m",
+        "regionmarker",
+        "keygen",
+        "--corpus",
+        "slow.jsonl",
+        "--encoder",
+        "wordllama",
+        "--out",
+        "n.rmkey",
+    ]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     with (tmp_path / "slow.jsonl").open("w") as pipe:
         pipe.write('{"text": "one"}\n')

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.cli.conftest import matrix
 
 from regionmarker import RegionMarker
-from tests.cli.conftest import matrix
 
 
 def test_the_column_is_marked_and_all_else_is_kept(run, key, corpus, tmp_path):
@@ -64,7 +64,10 @@ def test_bad_input_gets_one_sentence_and_no_output(run, key, corpus, tmp_path):
         done = run("mark", "--key", key, name, "out.parquet", code=2)
         assert message in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
-    assert "has no column vector; it has id" in run("mark", "--key", key, corpus, "out.parquet", "--column", "vector", code=2).stderr
+    assert (
+        "has no column vector; it has id"
+        in run("mark", "--key", key, corpus, "out.parquet", "--column", "vector", code=2).stderr
+    )
     assert not [path for path in tmp_path.iterdir() if "out.parquet" in path.name]
 
 

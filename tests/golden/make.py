@@ -1,6 +1,6 @@
 """Write the golden files of the present format: run once for a new format version, never to make a test pass.
 
-    python tests/golden/make.py v1
+python tests/golden/make.py v1
 """
 
 from __future__ import annotations

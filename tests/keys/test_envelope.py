@@ -58,7 +58,9 @@ def test_every_bit_flip_of_header_and_tag_is_refused(sealed):
 
 
 def test_ten_thousand_bit_flips_of_the_body_are_refused(sealed):
-    bits = np.random.default_rng(1).choice(range(HEADER_BYTES * 8, (len(sealed) - TAG_BYTES) * 8), 10_000, replace=False)
+    bits = np.random.default_rng(1).choice(
+        range(HEADER_BYTES * 8, (len(sealed) - TAG_BYTES) * 8), 10_000, replace=False
+    )
     assert all(refused(flipped(sealed, int(bit))) for bit in bits)
 
 
@@ -70,7 +72,9 @@ def test_every_truncation_and_a_trailing_byte_are_refused(sealed):
 def test_flips_in_a_passphrase_header_cost_no_more_than_the_ceilings_allow():
     envelope = seal(PAYLOAD, Kind.RING, Opener.passphrase("a"))
     # The highest bits of memory, iterations and lanes: refused before any work is done.
-    assert all(refused(flipped(envelope, bit), Opener.passphrase("a")) for bit in (12 * 8 + 31, 16 * 8 + 31, 20 * 8 + 31))
+    assert all(
+        refused(flipped(envelope, bit), Opener.passphrase("a")) for bit in (12 * 8 + 31, 16 * 8 + 31, 20 * 8 + 31)
+    )
 
 
 def test_wrong_secrets_kinds_and_versions_are_refused_alike(sealed):

@@ -136,7 +136,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, marker, monkeypatch)
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(OutsideError, match="cannot write .*: Permission denied; nothing was changed"):
+    with pytest.raises(OutsideError, match=r"cannot write .*: Permission denied; nothing was changed"):
         marker.save(tmp_path / KEY, passphrase="a")
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regionmarker.marking.grid import FORMATS, Grid, combine, detect_grid, hidden_grid, on_grid, round_to_grid
@@ -21,15 +22,14 @@ def slow_round(value: float, grid: Grid) -> float:
     if value == 0.0:
         return value
     exact = abs(Fraction(value))
-    power = Fraction(form.least_power)
-    while power * 2 <= exact:
-        power *= 2
+    power = max(Fraction(2) ** (math.frexp(value)[1] - 1), Fraction(form.least_power))
     steps = round(exact / (power / 2**form.fraction_bits))  # Fraction rounds ties to even
     size = steps * (power / 2**form.fraction_bits)
-    return float(np.copysign(float(size) if size <= Fraction(form.greatest) else np.inf, value))
+    return math.copysign(float(size) if size <= Fraction(form.greatest) else math.inf, value)
 
 
 @pytest.mark.parametrize("grid", HALVES)
+@settings(deadline=None)
 @given(value=doubles)
 def test_rounding_equals_exact_arithmetic(grid: Grid, value: float) -> None:
     rounded = float(round_to_grid(np.array([value]), grid)[0])
@@ -65,7 +65,7 @@ def test_bfloat16_keeps_float32_subnormals() -> None:
 def test_rounded_rows_are_on_the_grid(grid: Grid) -> None:
     rows = np.random.default_rng(2).normal(size=(50, 40))
     assert on_grid(round_to_grid(rows, grid), grid).all()
-    assert on_grid(rows, grid).any() == (grid is None)
+    assert not on_grid(rows, grid).any()
 
 
 def pooled(rng: np.random.Generator, grid: Grid, shape: tuple[int, int]) -> np.ndarray:

@@ -78,14 +78,14 @@ def lay_out(rows: np.ndarray, how: str) -> np.ndarray:
     return np.array(rows, order="F" if how == "fortran" else "C")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     width=st.integers(1, 70) | st.sampled_from([256, 383, 768, 1536, 3072]),
     n=st.sampled_from([0, 1, 2, 3, 17, 64]),
     dimension=st.integers(1, 9),
     dtype=st.sampled_from([np.float16, np.float32, np.float64]),
     how=st.sampled_from(["plain", "rows apart", "columns apart", "fortran", "reversed"]),
-    strength=st.sampled_from([0.05, 0.2, 0.5, 1.0]),
+    strength=st.sampled_from([0.05, 0.2, 0.3, 1.0]),
     normalise=st.booleans(),
     seed=st.integers(0, 1000),
 )
@@ -98,7 +98,7 @@ def test_kernel_equals_oracle_equals_formula(width, n, dimension, dtype, how, st
     e = rows.astype(np.float64) / (np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True) if normalise else 1.0)
     sure = far_from_hyperplanes(plan, e)
     assert np.abs(fused - plain)[sure].max(initial=0.0) <= 2e-7
-    assert np.abs(plain - formula(plan, e))[sure].max(initial=0.0) <= 2e-7 / strength
+    assert np.abs(plain - formula(plan, e))[sure].max(initial=0.0) <= 2e-7
     found = kernel.regions(plan, rows, normalise=normalise)
     assert np.array_equal(found[sure], oracle.regions(plan, rows, normalise=normalise)[sure])
     blended = kernel.blend(plan, rows, plan.slot_of_region[found], normalise=normalise)
@@ -345,7 +345,7 @@ def test_parts_that_do_not_fit_are_refused() -> None:
         MarkPlan(good.projection, good.thresholds, good.slot_of_region + 1, good.targets, good.weights, Grid.float32)
 
 
-def test_a_read_only_installation_works_without_a_cache(tmp_path) -> None:
+def test_a_read_only_installation_works_without_a_cache() -> None:
     code = (
         "import sys; sys.path[:0] = sys.argv[1:]; import numba.core.caching as c\n"
         "c.CacheImpl._locator_classes = []\n"

@@ -64,7 +64,9 @@ def test_out_may_be_the_input_itself(marker, embeddings):
 
 def test_marking_does_not_depend_on_batches_or_order(marker, embeddings):
     whole = marker.transform(embeddings)
-    parts = np.concatenate([marker.transform(embeddings[start : start + 77]) for start in range(0, len(embeddings), 77)])
+    parts = np.concatenate(
+        [marker.transform(embeddings[start : start + 77]) for start in range(0, len(embeddings), 77)]
+    )
     one_by_one = np.concatenate([marker.transform(row[None]) for row in embeddings[:300]])
     order = np.random.default_rng(0).permutation(len(embeddings))
     assert np.array_equal(parts, whole)
@@ -102,7 +104,9 @@ def test_fitting_with_an_encoder_equals_fitting_with_its_embeddings(sentences, e
 
 
 def test_duplicate_texts_count_once(sentences, embeddings):
-    twice = RegionMarker(**SMALL).fit([*sentences, *sentences], embeddings=np.concatenate([embeddings, embeddings])).key_
+    twice = (
+        RegionMarker(**SMALL).fit([*sentences, *sentences], embeddings=np.concatenate([embeddings, embeddings])).key_
+    )
     assert len({*twice.pool.texts, *twice.reservoir.texts}) == 64 + 512
 
 
@@ -168,7 +172,12 @@ def bad_rows(embeddings, value):
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(np.nan, "row 7 holds NaN"), (np.inf, "row 7 holds NaN or infinity"), (0.0, "row 7 is zero"), (0.5, "row 7 has length 8")],
+    [
+        (np.nan, "row 7 holds NaN"),
+        (np.inf, "row 7 holds NaN or infinity"),
+        (0.0, "row 7 is zero"),
+        (0.5, "row 7 has length 8"),
+    ],
 )
 def test_bad_rows_are_named_and_nothing_is_lost(marker, sentences, embeddings, value, message):
     rows = bad_rows(embeddings, value)

@@ -10,7 +10,7 @@ from scipy.stats import kstest
 
 from regionmarker.errors import InputError
 from regionmarker.verification import decoys
-from regionmarker.verification.decoys import LIMIT, DecoyTest, brute_force_p, monte_carlo_p
+from regionmarker.verification.decoys import DecoyTest, brute_force_p, monte_carlo_p
 
 
 def scores(regions: int, pool: int, seed: int, ties: bool = False) -> np.ndarray:
@@ -76,11 +76,28 @@ def test_missing_answers_never_help_the_accuser():
     whole = DecoyTest(z).p_value((5, 6, 7))
     missing_decoy = z.copy()
     missing_decoy[:, 20] = np.nan
-    assert DecoyTest(missing_decoy).p_value((5, 6, 7)) > whole
+    rest = np.delete(z, 20, axis=1)
+    assert (
+        DecoyTest(missing_decoy).p_value((5, 6, 7))
+        == DecoyTest(rest).p_value((5, 6, 7))
+        == pytest.approx(whole, rel=0.2)
+    )
+    assert DecoyTest(missing_decoy).p_value((5, 6, 30)) == DecoyTest(rest).p_value((5, 6, 29))
     missing_target = z.copy()
     missing_target[:, 5] = np.nan
-    assert DecoyTest(missing_target).p_value((5, 6, 7)) > 0.9
-    assert DecoyTest(missing_target).totals(np.array([[5, 6, 7]]))[0] < -LIMIT / 2
+    assert DecoyTest(missing_target).p_value((5, 6, 7)) == 1.0
+    assert np.isnan(DecoyTest(missing_target).totals(np.array([[5, 6, 7]]))[0])
+
+
+def test_p_values_stay_uniform_when_answers_are_missing():
+    z = scores(3, 300, 17)
+    z[:, np.random.default_rng(18).choice(300, 60, replace=False)] = np.nan
+    rng = np.random.default_rng(19)
+    tuples = np.array([rng.choice(300, 3, replace=False) for _ in range(20_000)])
+    test = DecoyTest(z)
+    p, answered = test.p_values(tuples), np.isfinite(test.totals(tuples))
+    assert kstest(p[answered], "uniform").pvalue > 0.001
+    assert (p <= 0.05).mean() < 0.05
 
 
 def test_many_regions_do_not_overflow():

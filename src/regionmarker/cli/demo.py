@@ -30,7 +30,7 @@ def demo(
     from regionmarker.benchmark.utility import neighbour_overlap, row_cosines
     from regionmarker.encoders import load_encoder
     from regionmarker.marking.marker import RegionMarker
-    from regionmarker.python_sentences import python_sentences
+    from regionmarker.standard_library import python_sentences
 
     out.mkdir(parents=True, exist_ok=True)
     _say(json, "reading the documentation of Python's standard library ...")

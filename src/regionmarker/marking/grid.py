@@ -74,13 +74,14 @@ def round_to_grid(values: AnyArray, grid: Grid) -> Floats:
     if grid is Grid.float32:
         with np.errstate(over="ignore"):
             return values.astype(np.float32)
+    form = FORMATS[grid]
     exact = values.astype(np.float64)
-    size = np.abs(exact)
+    size = np.minimum(np.abs(exact), 4.0 * form.greatest)  # as infinite as infinity, and far from float64's own end
     power = (size.view(np.int64) & _EXPONENT).view(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
-        magic = np.maximum(power, FORMATS[grid].least_power) * magic_factor(grid)
-        rounded = np.where(np.isfinite(exact), (size + magic) - magic, size)
-        rounded[rounded > FORMATS[grid].greatest] = np.inf
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN stays NaN
+        magic = np.maximum(power, form.least_power) * magic_factor(grid)
+        rounded = (size + magic) - magic
+        rounded[rounded > form.greatest] = np.inf
         return np.copysign(rounded, exact).astype(np.float32)
 
 
@@ -92,8 +93,14 @@ def on_grid(rows: AnyArray, grid: Grid) -> NDArray[np.bool_]:
     >>> on_grid(np.array([[0.5, 0.25], [0.1, 0.3]]), Grid.float16)
     array([ True, False])
     """
-    same: NDArray[np.bool_] = (round_to_grid(rows, grid) == rows).all(axis=-1)
-    return same
+    if rows.dtype == np.float32 and grid is Grid.bfloat16:  # a bfloat16 is the upper half of a float32
+        held: NDArray[np.bool_] = (rows.view(np.uint32) & np.uint32(0xFFFF)) == 0
+    elif grid is Grid.float16:
+        with np.errstate(over="ignore"):
+            held = rows.astype(np.float16) == rows
+    else:
+        held = round_to_grid(rows, grid) == rows
+    return np.asarray(held.all(axis=-1))
 
 
 def hidden_grid(rows: AnyArray, grid: Grid) -> NDArray[np.bool_]:
@@ -147,7 +154,7 @@ def detect_grid(rows: AnyArray) -> Grid:
 
     Examples
     --------
-    >>> detect_grid(np.eye(8, 32, dtype=np.float32) + np.float32(0.1))
+    >>> detect_grid(np.random.default_rng(0).normal(size=(9, 64)).astype(np.float32))
     <Grid.float32: 'float32'>
     >>> detect_grid(np.float16([[0.6, 0.8]]).astype(np.float32))
     <Grid.float16: 'float16'>

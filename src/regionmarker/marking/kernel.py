@@ -70,8 +70,8 @@ def mark(plan: MarkPlan, embeddings: object, out: Floats | None = None, *, norma
     ...     weights=np.array([0.0, 0.2]),
     ...     grid=Grid.float32,
     ... )
-    >>> mark(plan, np.float32([[0.6, 0.8], [-0.6, 0.8]])).round(3)
-    array([[ 0.73 ,  0.684], [-0.6  ,  0.8  ]], dtype=float32)
+    >>> mark(plan, np.float32([[0.6, 0.8], [-0.6, 0.8]])).round(2)
+    array([[ 0.73,  0.69], [-0.6 ,  0.8 ]], dtype=float32)
     """
     return run_marks(engine(), plan, embeddings, None, out, normalise)
 

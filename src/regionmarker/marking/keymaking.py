@@ -7,12 +7,11 @@ import secrets
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from regionmarker.marking.grid import Grid
-
 from regionmarker.errors import InputError
 from regionmarker.keys.derive import subkey
 from regionmarker.keys.key import Key, Settings, TextSet
 from regionmarker.keys.secret import Secret
+from regionmarker.marking.grid import Grid
 from regionmarker.marking.reducers import load_reducer
 from regionmarker.marking.reductions import Reduction
 from regionmarker.marking.regions import draw_normals, draw_regions, region_count, region_numbers, region_shares

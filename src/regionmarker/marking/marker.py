@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from regionmarker.marking.grid import Grid
-from regionmarker.marking.plan import MarkPlan
 
 from regionmarker.embeddings import as_floats, as_matrix, normalised
 from regionmarker.errors import InputError, NotFittedError
@@ -20,10 +18,12 @@ from regionmarker.keys.serving import ServingKey
 from regionmarker.keys.store import given_opener, kind_of_file, open_serving
 from regionmarker.marking import kernel
 from regionmarker.marking.estimator import Estimator, check_range
+from regionmarker.marking.grid import Grid
+from regionmarker.marking.plan import MarkPlan
 from regionmarker.marking.regions import region_numbers
 from regionmarker.protocols import Doubles, Encoder, Floats, Integers
 
-DEFAULT_SUBSPACE = 16
+DEFAULT_SUBSPACE = 32
 _BLOCK = 8192
 _PLANS_KEPT = 256
 

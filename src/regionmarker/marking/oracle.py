@@ -8,13 +8,15 @@ batch has another size, and then the same text would get different answers in di
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
 from regionmarker.embeddings import as_matrix, describe_bad_row
 from regionmarker.errors import InputError
-from regionmarker.marking.grid import round_to_grid
+from regionmarker.marking.dither import dithered
+from regionmarker.marking.grid import Grid, on_grid, round_to_grid
 from regionmarker.marking.plan import MarkPlan
 from regionmarker.protocols import AnyArray, Doubles, Floats, Integers
 
@@ -116,8 +118,8 @@ def mark(plan: MarkPlan, embeddings: object, out: Floats | None = None, *, norma
     ...     weights=np.array([0.0, 0.2]),
     ...     grid=Grid.float16,
     ... )
-    >>> mark(plan, np.float32([[0.6, 0.8], [-0.6, 0.8]])).round(3)
-    array([[ 0.73,  0.684], [-0.6 ,  0.8  ]], dtype=float32)
+    >>> mark(plan, np.float32([[0.6, 0.8], [-0.6, 0.8]])).round(2)
+    array([[ 0.73,  0.69], [-0.6 ,  0.8 ]], dtype=float32)
     """
     return run_marks(NumpyEngine(), plan, embeddings, None, out, normalise)
 
@@ -159,10 +161,11 @@ def run_marks(
     ):
         _refuse_bad_rows(plan, matrix, normalise)  # in place: nothing has been written yet
     suspicious = False
-    for start, stop, rows in _blocks(engine, matrix, out):
+    write = engine.write if plan.grid is Grid.float32 else partial(_write_coarse, engine)
+    for start, stop, rows in _blocks(engine, matrix, out, whole=plan.grid is Grid.float32):
         target = out[start:stop]
         fit = target if target.flags.c_contiguous and target.flags.aligned else np.empty(target.shape, dtype=np.float32)
-        suspicious |= engine.write(plan, rows, None if slots is None else slots[start:stop], fit, normalise)
+        suspicious |= write(plan, rows, None if slots is None else slots[start:stop], fit, normalise)
         if fit is not target:
             target[...] = fit
     if suspicious:
@@ -174,10 +177,30 @@ def run_marks(
     return out
 
 
-def _blocks(engine: Engine, matrix: AnyArray, out: Floats | None = None) -> Iterator[tuple[int, int, Floats]]:
+def _write_coarse(
+    engine: Engine, plan: MarkPlan, rows: Floats, slots: Integers | None, out: Floats, normalise: bool
+) -> bool:
+    """Mark rows of a coarse grid: dithered first, see :mod:`regionmarker.marking.dither`.
+
+    A row that gets no mark and lies on the grid already is served as it came: rounding the same numbers a second time
+    would change its length a little, and with it the row's look.
+    """
+    if slots is None:
+        slots = plan.slot_of_region[engine.regions(plan, rows, normalise)]
+    suspicious = engine.suspicious(plan, rows, normalise)
+    kept = ((slots == 0) & on_grid(rows, plan.grid) & (not normalise))[:, None]  # (n, 1)
+    clean = rows.copy() if np.may_share_memory(rows, out) else rows
+    engine.write(plan, dithered(rows, plan.grid), slots, out, normalise)
+    np.copyto(out, clean, where=kept)
+    return suspicious
+
+
+def _blocks(
+    engine: Engine, matrix: AnyArray, out: Floats | None = None, *, whole: bool = True
+) -> Iterator[tuple[int, int, Floats]]:
     """Yield (start, stop, rows): one block where the engine can take the arrays as they are, else small copies."""
     direct = matrix.dtype == np.float32 and matrix.flags.c_contiguous and matrix.flags.aligned
-    if direct and engine.whole and (out is None or (out.flags.c_contiguous and out.flags.aligned)):
+    if direct and whole and engine.whole and (out is None or (out.flags.c_contiguous and out.flags.aligned)):
         yield 0, len(matrix), matrix
         return
     step = max(1, BLOCK_BYTES // (4 * matrix.shape[1]))

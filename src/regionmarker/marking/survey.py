@@ -11,12 +11,12 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
-from regionmarker.marking.grid import Grid, combine, detect_grid
 
 from regionmarker.embeddings import check_rows
 from regionmarker.errors import InputError
 from regionmarker.keys.key import TextSet
 from regionmarker.keys.secret import Secret
+from regionmarker.marking.grid import Grid, combine, detect_grid
 from regionmarker.marking.moments import Moments
 from regionmarker.protocols import Floats
 

@@ -26,26 +26,28 @@ from regionmarker.protocols import AnyArray, Doubles, Integers
 
 STEP = 1.0 / 128.0
 LIMIT = 16.0
+_MISSING = -1
 _MOST_REGIONS = 5  # 52 partitions; the number grows faster than exponentially
 _ROUNDING = 1.0 + 1e-12  # sums of rounded floats may fall short by their last digits; p must not
 
 
 def to_grid(z: Doubles) -> Integers:
-    """Floor scores to the integer grid, clipped alike for every candidate; NaN (a missing answer) is the largest.
+    """Floor scores to the integer grid, clipped alike for every candidate.
 
     Examples
     --------
-    >>> to_grid(np.array([[0.0, 0.5, -99.0, np.nan]])).tolist()
-    [[0, 64, -2048, 2048]]
+    >>> to_grid(np.array([[0.0, 0.5, -99.0]])).tolist()
+    [[0, 64, -2048]]
     """
-    return np.floor(np.clip(np.nan_to_num(z, nan=LIMIT), -LIMIT, LIMIT) / STEP).astype(np.int64)
+    return np.floor(np.clip(z, -LIMIT, LIMIT) / STEP).astype(np.int64)
 
 
 class DecoyTest:
     """The distribution of U over all tuples, for one matrix of scores z (R, M).
 
-    A pool text without an answer counts with the highest score as a decoy and with the lowest as a target, so that
-    silence never helps the accuser.
+    A pool text without an answer (a column with NaN) drops out of the pool, and a tuple that holds one has p = 1. Which
+    answers are missing is part of the answers, so under H0 it is independent of the draw: the true tuple, given that
+    it was answered in full, is one more draw from the texts that were. Silence never helps the accuser.
 
     Examples
     --------
@@ -61,12 +63,13 @@ class DecoyTest:
     def __init__(self, z: Doubles) -> None:
         if z.ndim != 2 or not z.size:
             raise InputError(f"scores must be a matrix, one row a region and one column a pool text, not {z.shape}")
-        self.regions, self.pool_size = z.shape
+        seen = np.isfinite(z).all(axis=0)  # (M,)
+        self._place = np.where(seen, np.cumsum(seen) - 1, _MISSING)
+        self._grid = to_grid(z[:, seen])  # (R, M), M the number of answered pool texts from here on
+        self.regions, self.pool_size = self._grid.shape
         if self.regions > self.pool_size:
             raise InputError(f"{self.regions} distinct targets cannot be drawn from a pool of {self.pool_size}")
-        self._as_decoy = to_grid(z)  # (R, M)
-        self._as_target = np.where(np.isnan(z), to_grid(np.full((1, 1), -LIMIT)), self._as_decoy)
-        self._lowest = self._as_decoy.min(axis=1)  # (R,)
+        self._lowest = self._grid.min(axis=1)  # (R,)
         self.is_exact = self.regions <= _MOST_REGIONS and self.pool_size**self.regions < 2**53
         self._tail = self._exact_tail() if self.is_exact else self._bound_tail()
 
@@ -76,7 +79,7 @@ class DecoyTest:
         Over the partitions of the regions into blocks that share a text, with the weight prod (-1)^(b-1) (b-1)!, tuples
         with repeats cancel. Every number on the way is an integer below 2^53.
         """
-        shifted = self._as_decoy - self._lowest[:, None]  # (R, M)
+        shifted = self._grid - self._lowest[:, None]  # (R, M)
         counts = np.zeros(int(shifted.max(axis=1).sum()) + 1)
         for partition in set_partitions(range(self.regions)):
             weight = prod((-1) ** (len(block) - 1) * factorial(len(block) - 1) for block in partition)
@@ -89,7 +92,7 @@ class DecoyTest:
     def _bound_tail(self) -> Doubles:
         """Return an upper bound of the same, from tuples with repeats."""
         distribution = np.ones(1)
-        for row, lowest in zip(self._as_decoy, self._lowest, strict=True):
+        for row, lowest in zip(self._grid, self._lowest, strict=True):
             distribution = np.convolve(distribution, np.bincount(row - lowest) / self.pool_size)
         # Sum the small end first: the tail is where precision matters.
         return np.cumsum(distribution[::-1])[::-1] * self.inflation * _ROUNDING
@@ -100,14 +103,17 @@ class DecoyTest:
         return self.pool_size**self.regions / perm(self.pool_size, self.regions)
 
     def totals(self, tuples: AnyArray) -> Doubles:
-        """Return U for each tuple of targets (T, R), on the grid, in units of z."""
-        return self._sums(np.atleast_2d(tuples)) * STEP
+        """Return U for each tuple of targets (T, R), on the grid, in units of z; NaN where a target has no answer."""
+        places = self._places(tuples)
+        sums = self._grid[np.arange(self.regions), places].sum(axis=1) * STEP
+        return np.where((places == _MISSING).any(axis=1), np.nan, sums)
 
     def p_values(self, tuples: AnyArray) -> Doubles:
         """Return p for each tuple of targets, (T, R) -> (T,)."""
-        places = self._sums(np.atleast_2d(tuples)) - self._lowest.sum()
-        tail = np.append(self._tail, 0.0)[np.clip(places, 0, len(self._tail))]
-        return np.minimum(tail, 1.0)
+        places = self._places(tuples)
+        above = self._grid[np.arange(self.regions), places].sum(axis=1) - self._lowest.sum()
+        tail = np.minimum(self._tail[np.clip(above, 0, len(self._tail) - 1)], 1.0)
+        return np.where((places == _MISSING).any(axis=1), 1.0, tail)
 
     def p_value(self, targets: Sequence[int]) -> float:
         """Return p for the true tuple."""
@@ -118,10 +124,11 @@ class DecoyTest:
         """The smallest p that this pool and number of regions can give."""
         return 1.0 / perm(self.pool_size, self.regions)
 
-    def _sums(self, tuples: AnyArray) -> Integers:
+    def _places(self, tuples: AnyArray) -> Integers:
+        tuples = np.atleast_2d(tuples)
         if tuples.shape[1] != self.regions:
             raise InputError(f"a tuple of {tuples.shape[1]} targets does not fit {self.regions} regions")
-        return np.asarray(self._as_target[np.arange(self.regions), tuples].sum(axis=1))
+        return self._place[tuples]
 
 
 def set_partitions(items: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
@@ -142,25 +149,17 @@ def set_partitions(items: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
 
 
 def brute_force_p(z: Doubles, targets: Sequence[int]) -> float:
-    """Count every ordered tuple of distinct pool texts: the oracle for small pools."""
+    """Count every ordered tuple of distinct pool texts: the oracle for small pools with all answers."""
     grid = to_grid(z)
-    rows = range(len(z))
-    observed = sum(
-        int(grid[row, targets[row]]) if np.isfinite(z[row, targets[row]]) else int(-LIMIT / STEP) for row in rows
-    )
-    sums = [
-        sum(int(grid[row, place]) for row, place in enumerate(drawn))
-        for drawn in permutations(range(z.shape[1]), len(z))
-    ]
+    observed = sum(int(grid[row, place]) for row, place in enumerate(targets))
+    drawn = permutations(range(z.shape[1]), len(z))
+    sums = [sum(int(grid[row, place]) for row, place in enumerate(places)) for places in drawn]
     return float(np.mean(np.array(sums) >= observed))
 
 
 def monte_carlo_p(z: Doubles, targets: Sequence[int], draws: int, seed: int) -> float:
-    """Estimate p from random tuples of distinct pool texts: a cross-check for large pools."""
-    test, rng = DecoyTest(z), np.random.default_rng(seed)
-    grid, observed = to_grid(z), round(float(test.totals(np.array([targets]))[0]) / STEP)
-    hits = 0
-    for _ in range(draws):
-        drawn = rng.choice(z.shape[1], size=len(z), replace=False)
-        hits += int(grid[np.arange(len(z)), drawn].sum()) >= observed
-    return (1 + hits) / (1 + draws)
+    """Estimate p from random tuples of distinct pool texts: a cross-check for large pools with all answers."""
+    grid, rng, rows = to_grid(z), np.random.default_rng(seed), np.arange(len(z))
+    observed = int(grid[rows, list(targets)].sum())
+    sums = [int(grid[rows, rng.choice(z.shape[1], size=len(z), replace=False)].sum()) for _ in range(draws)]
+    return float((1 + np.count_nonzero(np.array(sums) >= observed)) / (1 + draws))

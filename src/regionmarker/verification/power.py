@@ -1,9 +1,9 @@
 """Power: what this run would have caught, so that "no evidence" means something.
 
-Shadow copies are simulated in the clean space: a student that sees every text through noise, n(e + noise), and answers
-with the mark of the region in which *it* sees the text. Each shadow has a fresh draw of targets; the true ones are not
-used. A real student's errors are smoother than noise and harder to average away, so real copies of the same fidelity
-are somewhat harder to catch than these; docs/thieves.md has the measured curve.
+Shadow thieves are trained on the key's own texts, in the clean space: each sees every text through noise, u = n(e +
+noise), and learns the served vectors of the reservoir texts that were not asked by ridge regression on [u, max(u W, 0)]
+with random W. The noise sets how well it can learn; its fidelity is measured on the probes. Each shadow has a fresh
+draw of targets; the true ones are not used. A real thief has more texts to learn from, so it learns the mark better.
 """
 
 from __future__ import annotations
@@ -15,35 +15,42 @@ import numpy as np
 
 from regionmarker.keys.key import Key
 from regionmarker.keys.secret import Secret
-from regionmarker.protocols import Floats
+from regionmarker.protocols import Doubles, Floats
 from regionmarker.verification.decoys import DecoyTest
 from regionmarker.verification.examination import Examination
 from regionmarker.verification.questions import Questions
+from regionmarker.verification.ridge import solve
 
-FIDELITIES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+NOISES = (0.0, 0.7, 1.2, 1.8, 2.5)
 WANTED = 0.9
 ENOUGH = 0.9
-"""A run that would not have caught a copy of this fidelity with 90 % probability is inconclusive."""
+"""A run that would miss thieves of this fidelity more often than one time in ten is inconclusive."""
+_HIDDEN = 2048
+_PENALTY = 0.01
+_LEAST_TEXTS = 500
 
 
 @dataclass(frozen=True)
 class Power:
-    """Detection probability of shadow copies over fidelity.
+    """Detection of shadow thieves over fidelity.
 
     Attributes
     ----------
     fidelities, detected
-        The curve.
+        The curve, from the worst thief to the best.
     caught
         The lowest fidelity from which on at least 90 % are detected; None where the run reaches that nowhere.
     shadows
-        Simulated copies a point of the curve.
+        Thieves a point of the curve.
+    texts
+        Texts that each thief learnt from.
     """
 
     fidelities: tuple[float, ...]
     detected: tuple[float, ...]
     caught: float | None
     shadows: int
+    texts: int
 
     @property
     def enough(self) -> bool:
@@ -56,31 +63,75 @@ class Power:
 
 
 def estimate_power(key: Key, questions: Questions, level: float, shadows: int = 4, seed: int | None = None) -> Power:
-    """Simulate shadow copies at several fidelities and judge each at ``level``."""
+    """Let shadow thieves of several fidelities steal, and judge each at ``level``."""
     rng = np.random.default_rng(secrets.randbits(64) if seed is None else seed)
-    detected = tuple(
-        float(np.mean([_shadow_p(key, questions, fidelity, rng) <= level for _ in range(shadows)]))
-        for fidelity in FIDELITIES
+    clean = _training_rows(key, questions)
+    points = sorted(_point(key, questions, clean, noise, level, shadows, rng) for noise in NOISES)
+    good = [detected >= WANTED for _, detected in points]
+    caught = next((points[place][0] for place in range(len(good)) if all(good[place:])), None)
+    fidelities, detected = zip(*points, strict=True)
+    return Power(fidelities, detected, caught, shadows, len(clean))
+
+
+def _training_rows(key: Key, questions: Questions) -> Floats:
+    """Return the reservoir texts that were not asked; all of them where that leaves too few."""
+    asked = set(questions.probes.texts)
+    unused = np.array([text not in asked for text in key.reservoir.texts], dtype=bool)
+    return key.reservoir.embeddings[unused] if unused.sum() >= _LEAST_TEXTS else key.reservoir.embeddings
+
+
+def _point(
+    key: Key,
+    questions: Questions,
+    clean: Floats,
+    noise: float,
+    level: float,
+    shadows: int,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """Return the mean fidelity and the share detected of thieves that see through one amount of noise."""
+    weights = rng.standard_normal((clean.shape[1], _HIDDEN)).astype(np.float32)
+    seen = [
+        _features(rows, noise, weights, rng) for rows in (clean, questions.probes.embeddings, questions.pool.embeddings)
+    ]
+    factor = _factor(seen[0])
+    outcomes = [_shadow(key, questions, clean, seen, factor, rng) for _ in range(shadows)]
+    return (
+        round(float(np.mean([fidelity for fidelity, _ in outcomes])), 3),
+        float(np.mean([p_value <= level for _, p_value in outcomes])),
     )
-    good = [share >= WANTED for share in detected]
-    caught = next((FIDELITIES[place] for place in range(len(good)) if all(good[place:])), None)
-    return Power(FIDELITIES, detected, caught, shadows)
 
 
-def _shadow_p(key: Key, questions: Questions, fidelity: float, rng: np.random.Generator) -> float:
-    """Return the p-value of one shadow copy with targets of its own."""
-    shadow = replace(key, master=Secret(rng.bytes(32)))
-    probes = _shadow_answers(shadow, questions.probes.embeddings, fidelity, rng)
-    pool = _shadow_answers(shadow, questions.pool.embeddings, fidelity, rng)
-    return DecoyTest(Examination.simulated(key, questions, probes, pool).scores()).p_value(shadow.provider_targets())
-
-
-def _shadow_answers(shadow: Key, clean: Floats, fidelity: float, rng: np.random.Generator) -> Floats:
+def _shadow(
+    key: Key, questions: Questions, clean: Floats, seen: list[Floats], factor: object, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Let one thief steal; return its fidelity and its p-value."""
     from regionmarker.marking.marker import RegionMarker
 
-    # cos(n(e + s g), e) = 1 / sqrt(1 + s^2) for noise g of unit length.
-    size = np.sqrt(1.0 / fidelity**2 - 1.0)
-    noise = rng.standard_normal(clean.shape) * size / np.sqrt(clean.shape[1])
-    seen = clean + noise
-    seen /= np.linalg.norm(seen, axis=1, keepdims=True)
-    return RegionMarker.from_key(shadow).transform(seen.astype(np.float32))
+    shadow = replace(key, master=Secret(rng.bytes(32)))
+    marker = RegionMarker.from_key(shadow)
+    learnt = solve(factor, seen[0].T @ marker.transform(clean))  # (f, D)
+    probes, pool = _unit(seen[1] @ learnt), _unit(seen[2] @ learnt)
+    fidelity = float((probes * marker.transform(questions.probes.embeddings)).sum(axis=1).mean())
+    z = Examination.simulated(key, questions, probes, pool).scores()
+    return fidelity, DecoyTest(z).p_value(shadow.provider_targets())
+
+
+def _features(clean: Floats, noise: float, weights: Floats, rng: np.random.Generator) -> Floats:
+    """Return [u, max(u W, 0), 1] for every text as the thief sees it, (n, f)."""
+    blurred = clean + rng.standard_normal(clean.shape).astype(np.float32) * np.float32(noise / np.sqrt(clean.shape[1]))
+    u = _unit(blurred)
+    return np.hstack([u, np.maximum(u @ weights, 0.0) / np.sqrt(_HIDDEN), np.ones((len(u), 1))]).astype(np.float32)
+
+
+def _factor(features: Floats) -> object:
+    from scipy.linalg import cho_factor
+
+    gram: Doubles = (features.T @ features).astype(np.float64)
+    gram[np.diag_indices_from(gram)] += _PENALTY
+    return cho_factor(gram, overwrite_a=True)
+
+
+def _unit(rows: Floats) -> Floats:
+    unit: Floats = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return unit

@@ -187,9 +187,8 @@ def load_suspect(suspect: object, *, name: str = "", batch_size: int = DEFAULT_B
 
     Notes
     -----
-    A server gets the API key in ``REGIONMARKER_SUSPECT_API_KEY``, or where that is not set the one in
-    ``OPENAI_API_KEY``. A key tells the suspect who asks, and one that is good elsewhere is better not shown to a
-    suspect: set ``REGIONMARKER_SUSPECT_API_KEY``, to nothing if none is needed.
+    A server gets the API key in ``REGIONMARKER_SUSPECT_API_KEY``, and none where that is not set: a key that is good
+    elsewhere is not for a suspect's eyes.
 
     Examples
     --------

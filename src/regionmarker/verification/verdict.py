@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from regionmarker.errors import InputError
 from regionmarker.keys.key import Key, TextSet
+from regionmarker.keys.secret import Sealed
 from regionmarker.protocols import Doubles, Encoder, Floats
 from regionmarker.verification import ledger as ledgers
 from regionmarker.verification.answers import Answers
@@ -21,12 +23,25 @@ from regionmarker.verification.paper import PaperStatistics, paper_statistics
 from regionmarker.verification.power import ENOUGH, Power, estimate_power
 from regionmarker.verification.questions import DEFAULT_BUDGET, Cost, key_of
 
+if TYPE_CHECKING:
+    from regionmarker.evidence.signature import Signer
+    from regionmarker.verification.tracing import Trace
+
 INFRINGEMENT, NO_EVIDENCE, INCONCLUSIVE = "infringement", "no evidence", "inconclusive"
 HONEST_DRAW = (
     "no public salt was mixed into the targets after a commitment: the p-value assumes that they were drawn honestly"
 )
 _RECHECKED = 64
 _SAME_EMBEDDING = 0.999
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Material(Sealed):
+    """What a verdict was judged from, kept so that evidence can be written."""
+
+    key: Key
+    answers: Answers
+    probes: TextSet | None  # own probes; None for the key's reservoir
 
 
 @dataclass(frozen=True)
@@ -70,15 +85,36 @@ class Verdict:
     power: Power | None
     notes: tuple[str, ...]
     scores: Doubles = field(repr=False, compare=False)
+    material: Material | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "material": None}  # a verdict may travel between processes, its key may not
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values that show nothing of the key."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "scores"}
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("scores", "material")}
         plain["asked"] = vars(self.asked)
         plain["paper"] = self.paper.to_dict()
         plain["power"] = None if self.power is None else self.power.to_dict()
         plain["notes"] = list(self.notes)
         return plain
+
+    def save(
+        self,
+        directory: str | Path,
+        *,
+        level: str = "summary",
+        signer: Signer | None = None,
+        traces: Sequence[Trace] = (),
+        archive: bool = False,
+        overwrite: bool = False,
+    ) -> Path:
+        """Write evidence that others can check; see :func:`regionmarker.evidence.save_evidence`."""
+        from regionmarker.evidence import save_evidence
+
+        return save_evidence(
+            self, directory, level=level, signer=signer, traces=traces, archive=archive, overwrite=overwrite
+        )
 
 
 def verify(
@@ -175,6 +211,7 @@ def judge(
         power=found,
         notes=_notes(key, found),
         scores=z,
+        material=Material(key, answers, probes),
     )
     if ledger is not None:
         _enter(ledger, verdict)
@@ -191,8 +228,8 @@ def check_encoder(key: Key, encoder: Encoder) -> None:
     if cosines.min() < _SAME_EMBEDDING:
         strange = int((cosines < _SAME_EMBEDDING).sum())
         raise InputError(
-            f"the encoder is not the clean one that this key was made with: {strange} of {len(texts)} pool texts differ "
-            "(is it behind a gateway that marks?)"
+            f"the encoder is not the clean one that this key was made with: {strange} of {len(texts)} pool texts "
+            "differ (is it behind a gateway that marks?)"
         )
 
 

@@ -59,7 +59,7 @@ class FrozenHead:
         Passes over the texts at the most. 0 leaves the head at its start.
     start
         ``"solved"``: the output layer starts at the ridge solution on random hidden units. ``"random"``: it is drawn,
-        as the published thieves draw it, and wants ten passes or more.
+        as the published thieves draw it, and wants ten passes, batches of 100 and a learning rate of 0.03.
     learning_rate
         Relative to the size of the weights.
     batch_size, dropout
@@ -76,7 +76,7 @@ class FrozenHead:
     Examples
     --------
     >>> from regionmarker import load_encoder
-    >>> from regionmarker.python_sentences import python_sentences
+    >>> from regionmarker.standard_library import python_sentences
     >>> texts, encoder = python_sentences(300), load_encoder("wordllama")
     >>> served = encoder.encode(texts)[:, ::-1]
     >>> copy = FrozenHead(encoder, hidden=0).steal(texts, served)

@@ -1,8 +1,8 @@
 """One hidden layer in NumPy: n(ReLU(x W1 + b1) W2 + b2), or n(x W2 + b2) without one.
 
-The start is not random throughout. With W1 drawn at random, the best W2 is a ridge solution, and a few passes of Adam
-from there gain what passes from nowhere need minutes for. Adam's steps are relative to the size of what they change, so
-that one learning rate fits the large W1 and the small W2.
+The start is not random throughout. With W1 drawn at random, the best W2 is a ridge solution, which is most of what the
+head will learn; Adam adds a little from there, where from nowhere it needs many passes to come as far. Its steps are
+relative to the size of what they change, so that one learning rate fits the large W1 and the small W2.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class TokenBag:
     Examples
     --------
     >>> from regionmarker import load_encoder
-    >>> from regionmarker.python_sentences import python_sentences
+    >>> from regionmarker.standard_library import python_sentences
     >>> texts = python_sentences(1000)
     >>> served = load_encoder("wordllama").encode(texts)
     >>> copy = TokenBag().steal(texts, served)

@@ -1,0 +1,213 @@
+"""A bundle of evidence: a directory of files, or a zip of the same, under a manifest of their digests.
+
+A bundle is whole or not there: it is written beside its place and renamed. The manifest covers every file but itself,
+its signature and its time stamp.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from regionmarker.errors import InputError, OutsideError
+from regionmarker.evidence.signature import Signer
+from regionmarker.files import OWNER_ONLY, atomic_path
+from regionmarker.keys.secret import Sealed
+
+FORMAT = "regionmarker evidence 1"
+SUMMARY, EXPERT, COURT = LEVELS = ("summary", "expert", "court")
+MANIFEST, SIGNATURE, SIGNER = "manifest.json", "manifest.sig", "signer.pem"
+REQUEST, TOKEN = "timestamp.tsq", "timestamp.tsr"
+UNLISTED = (MANIFEST, SIGNATURE, REQUEST, TOKEN)
+_LARGEST = 1 << 32  # bytes of an unpacked zip: more is not evidence but an attack on whoever opens it
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Bundle(Sealed):
+    """The bytes of every file; sealed, because a court bundle holds a key."""
+
+    path: Path
+    files: Mapping[str, bytes]
+
+    def read(self, name: str) -> bytes:
+        """Return one file."""
+        if name not in self.files:
+            raise InputError(f"{name} is missing from {self.path}")
+        return self.files[name]
+
+    def json(self, name: str) -> Any:
+        """Return one JSON file as plain values."""
+        with _readable(name):
+            return json.loads(self.read(name))
+
+    def lines(self, name: str) -> list[Any]:
+        """Return one file of JSON lines."""
+        with _readable(name):
+            return [json.loads(line) for line in self.read(name).splitlines()]
+
+    @property
+    def level(self) -> str:
+        """How much this bundle discloses."""
+        manifest = self.json(MANIFEST)
+        found = manifest.get("level") if isinstance(manifest, dict) else None
+        if found not in LEVELS:
+            raise InputError(f"{MANIFEST} names no known level of disclosure")
+        return str(found)
+
+
+def manifest_of(level: str, files: Mapping[str, bytes]) -> bytes:
+    """Return the manifest: one spelling only, so that signing its bytes signs its meaning."""
+    digests = {name: sha256(files[name]).hexdigest() for name in files}
+    return plain_json({"format": FORMAT, "level": level, "files": digests})
+
+
+def plain_json(document: object) -> bytes:
+    """Return JSON for people and programs, always the same for the same values."""
+    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def plain_lines(rows: list[dict[str, Any]]) -> bytes:
+    """Return one JSON object a line."""
+    return "".join(json.dumps(row, sort_keys=True, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def write_bundle(
+    directory: Path,
+    files: Mapping[str, bytes],
+    *,
+    level: str,
+    signer: Signer | None = None,
+    archive: bool = False,
+    overwrite: bool = False,
+) -> Path:
+    """Write files, manifest and signature to ``directory``, and to a zip beside it if asked."""
+    target = Path(os.path.abspath(directory))  # noqa: PTH100 - "." and ".." must go, symbolic links must stay
+    packed = target.with_name(target.name + ".zip")
+    _check_free(target, overwrite)
+    if archive and packed.exists() and not overwrite:
+        raise InputError(f"{packed} exists already: choose another name, or say that it is to be overwritten")
+    listed = {**files, SIGNER: signer.public_pem} if signer else dict(files)
+    manifest = manifest_of(level, listed)
+    whole = {**listed, MANIFEST: manifest, **({SIGNATURE: signer.sign(manifest)} if signer else {})}
+    # Beyond the summary a bundle shows parts of the key: for its owner's eyes until it is handed over.
+    mode = 0o666 if level == SUMMARY else OWNER_ONLY
+    with contextlib.ExitStack() as stack:
+        if archive:
+            _pack(stack.enter_context(atomic_path(packed, mode)), whole)
+        place = stack.enter_context(_whole_directory(target, 0o777 if level == SUMMARY else 0o700))
+        for name in sorted(whole):
+            with _new_file(place / name, mode) as descriptor:
+                _write(descriptor, whole[name])
+    return target
+
+
+def read_bundle(path: str | Path) -> Bundle:
+    """Read a bundle from its directory or zip; what it holds is not checked here."""
+    path = Path(path)
+    try:
+        if path.is_dir():
+            return Bundle(path, {entry.name: _read_entry(entry) for entry in sorted(path.iterdir())})
+        if path.is_file():
+            return Bundle(path, _unpack(path))
+    except OSError as error:
+        raise OutsideError(f"cannot read {path}: {error.strerror or error}") from None
+    raise InputError(f"{path} does not exist: give the directory or the zip of a bundle")
+
+
+def _read_entry(entry: Path) -> bytes:
+    if entry.is_symlink() or not entry.is_file():
+        raise InputError(f"{entry.name} is not a file: a bundle holds plain files only")
+    return entry.read_bytes()
+
+
+def _unpack(path: Path) -> dict[str, bytes]:
+    try:
+        with zipfile.ZipFile(path) as packed:
+            entries = packed.infolist()
+            names = [entry.filename for entry in entries]
+            if len(set(names)) != len(names) or any("/" in name or "\\" in name for name in names):
+                raise InputError(f"{path} is not a bundle: it holds folders, or a name twice")
+            if sum(entry.file_size for entry in entries) > _LARGEST:
+                raise InputError(f"{path} unpacks to more than {_LARGEST >> 30} GiB: that is not a bundle")
+            return {name: packed.read(name) for name in names}
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise InputError(f"{path} is not a bundle: {error}") from None
+
+
+def _pack(path: Path, files: Mapping[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(name)  # dated 1980: the same files give the same zip
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            packed.writestr(entry, files[name])
+
+
+def _check_free(target: Path, overwrite: bool) -> None:
+    if not target.parent.is_dir():
+        raise InputError(f"cannot write {target}: the folder {target.parent} does not exist")
+    if not target.exists() and not target.is_symlink():
+        return
+    if target.is_dir() and not target.is_symlink() and not any(target.iterdir()):
+        return
+    if not overwrite:
+        raise InputError(f"{target} exists already: choose another name, or say that it is to be overwritten")
+    if not (target / MANIFEST).is_file() or target.is_symlink():
+        raise InputError(f"{target} is not a bundle of evidence: it is left alone; choose another name")
+
+
+@contextlib.contextmanager
+def _whole_directory(target: Path, mode: int) -> Iterator[Path]:
+    """Give a temporary directory; when the block ends well it takes ``target``'s place, else it is removed."""
+    mark = secrets.token_hex(6)
+    temporary, old = (target.with_name(f".{target.name}.{mark}.{kind}") for kind in ("tmp", "old"))
+    try:
+        temporary.mkdir(mode=mode)
+        yield temporary
+        if target.exists():
+            target.rename(old)
+        try:
+            temporary.rename(target)
+        except OSError:
+            if old.exists():
+                old.rename(target)
+            raise
+    except OSError as error:
+        raise OutsideError(f"cannot write {target}: {error.strerror or error}; nothing was changed") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _new_file(path: Path, mode: int) -> Iterator[int]:
+    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+    try:
+        yield descriptor
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+@contextlib.contextmanager
+def _readable(name: str) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, RecursionError):
+        raise InputError(f"{name} is damaged: it cannot be read") from None

@@ -1,0 +1,204 @@
+"""The report's pictures: SVG to be put into a page, the same bytes for the same numbers."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from regionmarker.evidence.disclosure import DECILES, Curve, Plane
+from regionmarker.evidence.nulls import bound_distribution
+from regionmarker.figures import MARKED, PLAIN
+from regionmarker.protocols import Doubles
+from regionmarker.verification.decoys import STEP
+
+try:
+    from matplotlib import rc_context
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+except ImportError:  # pragma: no cover - regionmarker.figures has said so already
+    raise
+
+INK, GUIDE = "#1f2733", "#c9ced8"
+GROUPS = ("#d1495b", "#2f6f9f", "#3d8b5a", "#b8772b", "#7a5aa6", "#4a4f5c")
+_WIDE = 7.2
+_STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so texts have one width everywhere
+    "font.size": 8.5,
+    "text.color": INK,
+    "axes.edgecolor": "#6b7585",
+    "axes.labelcolor": INK,
+    "axes.titlesize": 8.5,
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": "#4a5362",
+    "ytick.color": "#4a5362",
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+}
+
+Chart = Callable[..., str]
+
+
+def chart(draw: Callable[..., Figure]) -> Chart:
+    """Turn a function that draws a figure into one that returns SVG."""
+
+    @wraps(draw)
+    def drawn(*arguments: Any) -> str:
+        # A salt of its own keeps the ids of one chart from meaning something in another.
+        with rc_context({**_STYLE, "svg.hashsalt": draw.__name__}):
+            buffer = io.StringIO()
+            draw(*arguments).savefig(buffer, format="svg", metadata={"Date": None})
+        return _inline(buffer.getvalue(), draw.__name__)
+
+    return drawn
+
+
+def _inline(svg: str, name: str) -> str:
+    """Return what an HTML page takes: no prologue, no metadata, no address of any kind, ids of its own."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
+    svg = re.sub(r'<g id="([a-z]+[a-z_0-9]*)"', rf'<g id="{name}-\1"', svg)
+    svg = re.sub(r'(<svg [^>]*?)width="[^"]*pt" height="[^"]*pt"', r"\1", svg, count=1)
+    # The viewer's own fonts, all of them narrower than the one that was measured with.
+    svg = svg.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
+    return re.sub(r"[ \t]+\n", "\n", svg)
+
+
+@chart
+def null_distribution(scores: dict[str, Any]) -> Figure:
+    """Draw how many tuples have which total, with the true one marked."""
+    values, shares = _distribution(scores)
+    figure = Figure(figsize=(_WIDE, 2.7), layout="constrained")
+    axes = figure.subplots()
+    edges = np.linspace(values[0], values[-1] + STEP, 81)
+    heights, _ = np.histogram(values, edges, weights=shares)
+    axes.stairs(np.where(heights > 0, heights, np.nan), edges, fill=True, color=PLAIN, baseline=0.0)
+    if None not in scores["observed"]:
+        _mark_total(axes, sum(scores["observed"]) * STEP, values)
+    axes.set_yscale("log")
+    axes.set(xlabel="total U of a tuple of pool texts", ylabel="share of all tuples")
+    return figure
+
+
+def _mark_total(axes: Axes, observed: float, values: Doubles) -> None:
+    axes.axvline(observed, color=MARKED, linewidth=1.6)
+    left = observed > values[0] + 0.6 * (values[-1] - values[0])
+    axes.annotate(
+        f"this key's targets, U = {observed:.2f}",
+        (observed, 0.94),
+        xycoords=("data", "axes fraction"),
+        xytext=(-5 if left else 5, 0),
+        textcoords="offset points",
+        ha="right" if left else "left",
+        va="top",
+        color=MARKED,
+        fontweight="bold",
+    )
+
+
+def _distribution(scores: dict[str, Any]) -> tuple[Doubles, Doubles]:
+    if scores["null"] is None:
+        lowest, shares = bound_distribution(np.array(scores["lists"], dtype=np.int64))
+    else:
+        lowest = int(scores["null"]["lowest"])
+        shares = np.array(scores["null"]["counts"], dtype=np.float64)
+        shares = shares / shares.sum()
+    return np.arange(lowest, lowest + len(shares), dtype=np.float64) * STEP, shares
+
+
+def rank_of(scores: dict[str, Any], place: int) -> int | None:
+    """Return the rank of a region's target among the pool, 1 the highest; None where it has no answer."""
+    observed = scores["observed"][place]
+    return None if observed is None else 1 + sum(int(score > observed) for score in scores["lists"][place])
+
+
+@chart
+def pool_ranks(scores: dict[str, Any], names: Sequence[str]) -> Figure:
+    """Draw every pool text's score in each region, with the target's marked."""
+    figure, panels = _panels(len(names), 1.9)
+    for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
+        z = np.array(scores["lists"][place]) * STEP
+        axes.hist(z, bins=40, color=PLAIN)
+        rank = rank_of(scores, place)
+        if rank is not None:
+            axes.axvline(scores["observed"][place] * STEP, color=MARKED, linewidth=1.6)
+        found = "not answered" if rank is None else f"rank {rank} of {scores['pool']}"
+        axes.set_title(f"{name}: {found}", loc="left")
+        axes.set_xlabel("score z")
+    panels[0].set_ylabel("pool texts")
+    return figure
+
+
+@chart
+def paper_curves(curves: Sequence[Curve], names: Sequence[str]) -> Figure:
+    """Draw the paper's comparison in each region: probes inside against probes outside."""
+    figure, panels = _panels(len(names), 2.1)
+    for axes, name, curve in zip(panels, names, curves, strict=True):
+        axes.set_title(name, loc="left")
+        if curve.outside is None:
+            axes.plot(DECILES * 100, DECILES * 100, color=GUIDE, linewidth=1.2)
+            axes.plot(DECILES * 100, curve.inside * 100, color=MARKED, marker="o", markersize=2.5, linewidth=1.2)
+            axes.set(xlabel="probes outside, %", ylim=(-3, 103))
+        else:
+            axes.ecdf(curve.outside, color=PLAIN, linewidth=1.4, label="outside")
+            axes.ecdf(curve.inside, color=MARKED, linewidth=1.4, label="inside")
+            axes.set_xlabel("cosine to the target")
+    summary = not curves or curves[0].outside is None
+    panels[0].set_ylabel("probes inside, %" if summary else "share of probes below")
+    if not summary:
+        panels[0].legend(loc="lower right", handlelength=1.2)
+    return figure
+
+
+@chart
+def power_curve(power: dict[str, Any]) -> Figure:
+    """Draw how often simulated copies of each fidelity are caught."""
+    figure = Figure(figsize=(_WIDE, 2.3), layout="constrained")
+    axes = figure.subplots()
+    axes.axhline(power["wanted"] * 100, color=GUIDE, linewidth=1.2)
+    axes.plot(power["fidelities"], np.array(power["detected"]) * 100, color=INK, marker="o", markersize=4)
+    if power["caught"] is not None:
+        axes.axvline(power["caught"], color=MARKED, linewidth=1.2, linestyle=(0, (4, 3)))
+        axes.annotate(
+            f"{power['wanted']:.0%} caught from {power['caught']:g}",
+            (power["caught"], 0.08),
+            xycoords=("data", "axes fraction"),
+            xytext=(5, 0),
+            textcoords="offset points",
+            color=MARKED,
+        )
+    axes.set(xlabel="fidelity of the copy", ylabel="copies caught, %", ylim=(-4, 106))
+    return figure
+
+
+@chart
+def secret_plane(plane: Plane, names: Sequence[str]) -> Figure:
+    """Draw where the probes lie in two of the secret coordinates."""
+    figure = Figure(figsize=(_WIDE, 4.2), layout="constrained")
+    axes = figure.subplots()
+    for number, name in enumerate(("outside", *names)):
+        x, y = plane.coordinates[plane.groups == number].T
+        colour = GUIDE if number == 0 else GROUPS[(number - 1) % len(GROUPS)]
+        axes.plot(x, y, ".", color=colour, markersize=3 if number == 0 else 5, label=name)
+    axes.axhline(0.0, color=INK, linewidth=0.8)
+    axes.axvline(0.0, color=INK, linewidth=0.8)
+    axes.set(xlabel="distance to one hyperplane", ylabel="distance to another")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2)
+    return figure
+
+
+def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
+    columns = min(max(count, 1), 3)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(_WIDE, height * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False, sharey=False).ravel()
+    for unused in grid[count:]:
+        unused.set_visible(False)
+    return figure, list(grid[:count])

@@ -1,0 +1,255 @@
+"""What each level of disclosure shows, and nothing else: the report is drawn from this, too.
+
+=========  =============================================================================================================
+summary    the scores of each region as a sorted list, the table of all tuples' sums, U, p, digests. The suspect knows
+           its own answers, so whatever would let it recognise a text is left out or made coarse: cosines become
+           deciles, the paper's numbers get three digits, regions are ordered by their scores.
+expert     also the texts with their groups and scores, the targets, the answers, and the probes in a plane of the
+           secret space.
+court      also every committed part, the master secret included. A key that was opened marks nothing any more.
+=========  =============================================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regionmarker.errors import InputError
+from regionmarker.evidence.bundle import COURT, SUMMARY, plain_json, plain_lines
+from regionmarker.evidence.nulls import null_counts
+from regionmarker.evidence.openings import COMMITMENT, describe_commitment
+from regionmarker.keys.key import Key, TextSet
+from regionmarker.keys.secret import Sealed
+from regionmarker.protocols import Doubles, Integers
+from regionmarker.verification.answers import Answers
+from regionmarker.verification.decoys import STEP, DecoyTest, to_grid
+from regionmarker.verification.examination import Examination
+from regionmarker.verification.tracing import Trace
+from regionmarker.verification.verdict import Verdict
+
+VERDICT, SCORES, TRANSCRIPT, TRACES, REPORT = (
+    "verdict.json",
+    "scores.json",
+    "transcript.jsonl",
+    "traces.json",
+    "report.html",
+)
+POOL, PROBES, ANSWERS, OWN_PROBES = "pool.jsonl", "probes.jsonl", "answers.parquet", "own-probes.parquet"
+DECILES = np.linspace(0.0, 1.0, 11)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Case(Sealed):
+    """A verdict with all that it was judged from."""
+
+    verdict: Verdict
+    key: Key
+    answers: Answers
+    probes: TextSet | None
+    examination: Examination
+    targets: tuple[int, ...]
+    traces: Sequence[Trace]
+
+    @classmethod
+    def of(cls, verdict: Verdict, traces: Sequence[Trace] = ()) -> Case:
+        """Take a verdict's material up again; TEST keys are refused."""
+        material = verdict.material
+        if material is None:
+            raise InputError("this verdict came without its key and answers: save evidence where it was judged")
+        if material.key.test:
+            raise InputError(
+                "this is a TEST key (made with a fixed seed): anyone can make it again, so it gives no evidence"
+            )
+        examination = Examination.of(material.key, material.answers, material.probes)
+        targets = material.key.provider_targets()
+        return cls(verdict, material.key, material.answers, material.probes, examination, targets, traces)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """How close the probes of one region and those outside lie to the target: the paper's comparison.
+
+    ``inside`` (and ``outside``) are cosines; at *summary* ``outside`` is None and ``inside`` the share of the region's
+    probes below each decile of the outside ones, (11,).
+    """
+
+    inside: Doubles
+    outside: Doubles | None
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The probes in two of the secret coordinates (m, 2), and which of the R regions each belongs to; 0 for none."""
+
+    coordinates: Doubles
+    groups: Integers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Disclosure:
+    """What a level shows: plain values for the report, and the files of the bundle."""
+
+    level: str
+    verdict: dict[str, Any]
+    scores: dict[str, Any]
+    commitment: dict[str, Any]
+    transcript: list[dict[str, Any]]
+    traces: list[dict[str, Any]]
+    curves: list[Curve]
+    plane: Plane | None
+    files: dict[str, bytes]
+
+
+def disclose(case: Case, level: str) -> Disclosure:
+    """Return what ``level`` shows of a case."""
+    order = _order(case) if level == SUMMARY else list(range(len(case.targets)))
+    cosines = [_cosines(case, place) for place in order]
+    curves = [_coarse(curve) for curve in cosines] if level == SUMMARY else cosines
+    verdict = _verdict(case, order, level)
+    scores = _scores(case, order)
+    scores["paper_deciles"] = [_coarse(curve).inside.tolist() for curve in cosines]
+    commitment, opened = describe_commitment(case.key, level)
+    transcript = [dict(exchange.to_dict()) for exchange in case.answers.exchanges]
+    traces = [asdict(trace) for trace in case.traces]
+    files = {
+        VERDICT: plain_json(verdict),
+        SCORES: _scores_json(scores),
+        COMMITMENT: plain_json(commitment),
+        TRANSCRIPT: plain_lines(transcript),
+        **({TRACES: plain_json(traces)} if traces else {}),
+        **opened,
+    }
+    plane = None if level == SUMMARY else _plane(case)
+    if plane is not None:
+        files |= _expert_files(case, plane)
+    if level == COURT and case.probes is not None:
+        asked = case.examination.questions.probes
+        files[OWN_PROBES] = _parquet(Answers("clean", asked.texts, asked.embeddings))
+    return Disclosure(level, verdict, scores, commitment, transcript, traces, curves, plane, files)
+
+
+def _order(case: Case) -> list[int]:
+    """Return the regions by the score of their target, highest first: an order that says nothing of the key's."""
+    observed = _observed(case)
+    scored = [np.inf if score is None else -score for score in observed]
+    return sorted(range(len(observed)), key=lambda place: (scored[place], place))
+
+
+def _observed(case: Case) -> list[int | None]:
+    """Return the scores of the targets; None where the suspect did not answer one, which makes p = 1."""
+    z = case.verdict.scores
+    found = z[np.arange(len(z)), list(case.targets)]  # (R,)
+    return [None if np.isnan(score) else int(to_grid(np.array([score]))[0]) for score in found]
+
+
+def _verdict(case: Case, order: list[int], level: str) -> dict[str, Any]:
+    plain: dict[str, Any] = dict(case.verdict.to_dict())
+    plain["total"] = None if np.isnan(plain["total"]) else plain["total"]  # JSON has no NaN
+    plain["disclosure"] = level
+    plain["probes"] = "reservoir" if case.probes is None else "own"
+    paper = dict(plain["paper"])
+    regions = [dict(paper["regions"][place]) for place in order]
+    if level == SUMMARY:
+        # At full length these would confirm to the suspect, who can compute cosines, a guess at the key.
+        paper |= {name: _short(paper[name]) for name in ("delta_cos", "delta_l2", "p_value")}
+        regions = [
+            {name: value if name == "probes" else _short(value) for name, value in region.items()} for region in regions
+        ]
+    plain["paper"] = {**paper, "regions": regions}
+    return plain
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _scores(case: Case, order: list[int]) -> dict[str, Any]:
+    """Return the scores on the integer grid: sorted lists, the targets' own, the table of sums where exact."""
+    z = case.verdict.scores
+    grid = to_grid(z[:, np.isfinite(z).all(axis=0)])[order]  # texts without an answer are out of the pool
+    observed = _observed(case)
+    lowest, counts = null_counts(grid) if DecoyTest(z).is_exact else (None, None)
+    return {
+        "step": STEP,
+        "pool": int(grid.shape[1]),
+        "unanswered": int(z.shape[1] - grid.shape[1]),
+        "regions": int(z.shape[0]),
+        "lists": np.sort(grid, axis=1)[:, ::-1].tolist(),
+        "observed": [observed[place] for place in order],
+        "null": None if counts is None else {"lowest": lowest, "counts": counts},
+    }
+
+
+def _scores_json(scores: dict[str, Any]) -> bytes:
+    """Return scores as JSON with a list a line: thousands of lines of one number help nobody."""
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(scores[name], sort_keys=True)}" for name in sorted(scores))
+    return f"{{\n{lines}\n}}\n".encode()
+
+
+def _cosines(case: Case, place: int) -> Curve:
+    examination = case.examination
+    goal = examination.pool_answers[case.targets[place]].astype(np.float64)
+    if not np.isfinite(goal).all():
+        goal = case.key.pool.embeddings[case.targets[place]].astype(np.float64)
+    goal = goal / np.linalg.norm(goal)
+    inside, outside = examination.inside(examination.regions[place]), examination.outside()
+    return Curve(np.sort(inside @ goal), np.sort(outside @ goal))
+
+
+def _coarse(curve: Curve) -> Curve:
+    """Return a curve in deciles of the outside cosines, two digits: enough to see the paper's effect, and no more.
+
+    Exact cosines would name the target and every probe of the region to a suspect who looks them up in its own answers.
+    """
+    edges = np.quantile(curve.outside, DECILES) if curve.outside is not None else DECILES
+    edges[0], edges[-1] = -np.inf, np.inf
+    below = np.searchsorted(curve.inside, edges, side="left") / max(len(curve.inside), 1)
+    return Curve(np.round(below, 2), None)
+
+
+def _plane(case: Case) -> Plane:
+    """Return the probes in the two coordinates in which the trigger regions fall into the most different quadrants."""
+    questions, regions = case.examination.questions, case.examination.regions
+    pairs = list(combinations(range(questions.coordinates.shape[1]), 2))
+    groups = np.zeros(len(questions.cells), dtype=np.int64)
+    for number, region in enumerate(regions, start=1):
+        groups[questions.cells == region] = number
+    if not pairs:  # one hyperplane only
+        flat = np.column_stack([questions.coordinates[:, 0], np.zeros(len(groups))])
+        return Plane(flat, groups)
+    first, second = max(pairs, key=lambda pair: len({(r >> pair[0] & 1, r >> pair[1] & 1) for r in regions}))
+    return Plane(np.round(questions.coordinates[:, [first, second]], 4), groups)
+
+
+def _expert_files(case: Case, plane: Plane) -> dict[str, bytes]:
+    questions, z = case.examination.questions, case.verdict.scores
+    target_of = {place: region for region, place in enumerate(case.targets, start=1)}
+    pool = [
+        {
+            "place": place,
+            "text": text,
+            "z": None if np.isnan(z[0, place]) else z[:, place].tolist(),
+            "target_of": target_of.get(place),
+        }
+        for place, text in enumerate(questions.pool.texts)
+    ]
+    probes = [
+        {"text": text, "region": int(group), "plane": point.tolist()}
+        for text, group, point in zip(questions.probes.texts, plane.groups, plane.coordinates, strict=True)
+    ]
+    return {POOL: plain_lines(pool), PROBES: plain_lines(probes), ANSWERS: _parquet(case.answers)}
+
+
+def _parquet(answers: Answers) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ANSWERS
+        answers.to_parquet(path)
+        return path.read_bytes()

@@ -1,0 +1,166 @@
+"""The page for people: everything a level shows, in plain words, with pictures.
+
+One file without scripts that asks nobody for anything, reads the same on paper, and is the same for the same evidence.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+
+from regionmarker._version import __version__
+from regionmarker.errors import MissingExtraError
+from regionmarker.evidence.disclosure import Disclosure
+from regionmarker.verification.paper import CANNOT_SAY
+from regionmarker.verification.verdict import INCONCLUSIVE, INFRINGEMENT, NO_EVIDENCE
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_TIMES = "\N{NO-BREAK SPACE}\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}"
+_SHOWN_TRACES = 20
+
+
+def render_report(shown: Disclosure) -> str:
+    """Return the report as one HTML page."""
+    try:
+        from jinja2 import Environment, StrictUndefined
+        from markupsafe import Markup
+    except ImportError:
+        raise MissingExtraError.for_module("jinja2", "report") from None
+    from regionmarker.evidence import charts
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"number": number, "signed": signed, "moment": moment}
+    scores, power = shown.scores, shown.verdict["power"]
+    names = region_names(scores["regions"], shown.level)
+    pictures = {
+        "null": charts.null_distribution(scores),
+        "ranks": charts.pool_ranks(scores, names),
+        "curves": charts.paper_curves(shown.curves, names),
+        "power": None if power is None else charts.power_curve(power),
+        "plane": None if shown.plane is None else charts.secret_plane(shown.plane, names),
+    }
+    page = environment.from_string(_template("report.html.jinja"))
+    return page.render(
+        shown=shown,
+        v=shown.verdict,
+        scores=scores,
+        pool=scores["pool"] + scores["unanswered"],
+        power=power,
+        names=names,
+        headline=HEADLINES[shown.verdict["outcome"]],
+        sentence=outcome_sentence(shown.verdict),
+        transcript=transcript_facts(shown.transcript),
+        traces=shown.traces[:_SHOWN_TRACES],
+        cannot_say=CANNOT_SAY,
+        style=Markup(_template("report.css")),  # noqa: S704 - our own file
+        pictures={name: svg and Markup(svg) for name, svg in pictures.items()},  # noqa: S704 - drawn here
+        version=__version__,
+    )
+
+
+HEADLINES = {
+    INFRINGEMENT: "The suspect carries this key's mark",
+    NO_EVIDENCE: "No evidence of this key's mark",
+    INCONCLUSIVE: "This run cannot tell",
+}
+
+
+def outcome_sentence(verdict: dict[str, Any]) -> str:
+    """Say the outcome so that nobody needs statistics to understand it, and nobody with statistics winces."""
+    p_is = f"p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{number(verdict['p_value'])}"
+    limit = number(verdict["judged_at"])
+    chance = "a model that never met vectors marked with this key shows a result at least this strong "
+    chance += odds(verdict["p_value"])
+    if verdict["outcome"] == INFRINGEMENT:
+        return (
+            f"{verdict['suspect']} answers as a model does that was trained on vectors marked with this key: "
+            f"{chance} ({p_is}), and the agreed limit is {limit}."
+        )
+    if verdict["outcome"] == INCONCLUSIVE:
+        return (
+            f"Nothing was found at {verdict['suspect']} ({p_is}, limit {limit}), but this run would have missed "
+            "good copies too often for that to mean anything: ask more texts."
+        )
+    return (
+        f"The answers of {verdict['suspect']} give no evidence that it was trained on vectors marked with this key: "
+        f"{chance} ({p_is}), and the agreed limit is {limit}."
+    )
+
+
+def region_names(count: int, level: str) -> list[str]:
+    """Return what the report calls the trigger regions: letters where their order is not the key's, else numbers."""
+    if level == "summary" and count <= len(_LETTERS):
+        return [f"Region {letter}" for letter in _LETTERS[:count]]
+    return [f"Region {place}" for place in range(1, count + 1)]
+
+
+def transcript_facts(transcript: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return how many requests were made, and between when."""
+    times = sorted(str(exchange["time"]) for exchange in transcript)
+    return {
+        "requests": len(transcript),
+        "texts": sum(int(exchange["count"]) for exchange in transcript),
+        "first": times[0] if times else None,
+        "last": times[-1] if times else None,
+    }
+
+
+def number(value: float) -> str:
+    """Write a number for people.
+
+    Examples
+    --------
+    >>> print(number(0.2912), number(0.0005), number(1.0), number(3.14e-09).split())
+    0.29 0.0005 1 ['3.1', '×', '10⁻⁹']
+    """
+    if value == 0 or abs(value) >= 1e-4:
+        return f"{value:.2g}"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa}{_TIMES}10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
+
+
+def signed(value: float) -> str:
+    """Write a difference with four digits and a real minus sign.
+
+    Examples
+    --------
+    >>> signed(0.13597), signed(-0.5)
+    ('0.1360', '−0.5000')
+    """
+    return f"{value:.4f}".replace("-", "\N{MINUS SIGN}")
+
+
+def moment(time: str) -> str:
+    """Write a moment for people, to the second.
+
+    Examples
+    --------
+    >>> moment("2026-01-02T03:04:05.678+00:00")
+    '2026-01-02 03:04:05 UTC'
+    """
+    return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def odds(value: float) -> str:
+    """Say a probability in words.
+
+    Examples
+    --------
+    >>> odds(0.29), odds(1 / 2500), odds(1e-9)
+    ('29 times in 100', '4 times in 10,000', 'once in 1 billion')
+    """
+    if value >= 0.01:
+        return f"{value * 100:.2g} times in 100"
+    if value >= 1e-4:
+        return f"{value * 10000:.2g} times in 10,000"
+    times = 1.0 / value
+    for size, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
+        if round(times, 6) >= size:
+            return f"once in {times / size:,.3g} {name}"
+    return f"once in {times:,.0f}"
+
+
+def _template(name: str) -> str:
+    return files("regionmarker.evidence").joinpath("templates", name).read_text(encoding="utf-8")
