@@ -40,7 +40,7 @@ def demo(
         "picture": _draw(out, story),
     }
     if json:
-        suspects = [{"suspect": name, **verdict.to_dict()} for name, verdict in story.verdicts.items()]
+        suspects = [{**verdict.to_dict(), "suspect": name} for name, verdict in story.verdicts.items()]
         answer({**facts, "suspects": suspects}, as_json=True)
         return
     _region_table(story)

@@ -42,8 +42,8 @@ def need(condition: bool, complaint: str) -> None:
 def integrity(bundle: Bundle, signer: bytes | None = None, authority: Sequence[Path] = ()) -> list[Check]:
     """Check that nothing was changed since the bundle was written."""
     return [
-        attempt("files", MANIFEST, lambda: _files(bundle)),
         attempt("signature", SIGNATURE, lambda: _signature(bundle, signer)),
+        attempt("files", MANIFEST, lambda: _files(bundle)),
         attempt("time stamp", TOKEN, lambda: _time_stamp(bundle, authority)),
     ]
 

@@ -115,7 +115,9 @@ def _paper(bundle: Bundle, verdict: dict[str, Any]) -> str:
     group = np.array([row["region"] for row in rows])
     targets = answers.lookup([pool[place]["text"] for place in stored_scores(bundle)[1]])
     inside = [vectors[there & (group == region)] for region in range(1, len(targets) + 1)]
-    found = paper_statistics(inside, vectors[there & (group == 0)], targets)
+    outside = vectors[there & (group == 0)]
+    need(all(map(len, [outside, *inside])), f"{PROBES}: a region has no probe, or there is none outside")
+    found = paper_statistics(inside, outside, targets)
     for name in ("delta_cos", "delta_l2", "p_value"):
         same = np.isclose(getattr(found, name), stated[name], rtol=1e-6, atol=1e-12)
         need(

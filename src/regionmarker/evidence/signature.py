@@ -25,6 +25,7 @@ from regionmarker.errors import InputError, KeyFileError
 from regionmarker.files import read_owner_only, write_owner_only
 from regionmarker.keys.secret import Sealed, Secret
 
+_DOES_NOT_FIT = "manifest.sig is not the signature of manifest.json by signer.pem: one of the three was changed"
 _NOT_A_KEY = "signer.pem is not an Ed25519 public key"
 
 
@@ -115,7 +116,7 @@ def check_signature(public_pem: bytes, signature: bytes, message: bytes) -> str:
     try:
         _public(public_pem).verify(signature, message)
     except InvalidSignature:
-        raise InputError("manifest.json is not what was signed: the signature does not fit") from None
+        raise InputError(_DOES_NOT_FIT) from None
     return public_name(public_pem)
 
 

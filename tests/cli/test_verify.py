@@ -1,0 +1,97 @@
+"""verify and trace: a suspect in, a verdict out, and exit codes that a script can use."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tests.verification.conftest import blurred
+
+from regionmarker import Answers, RegionMarker
+from regionmarker.verification.questions import plan_questions
+
+BUDGET = 500
+QUICK = ("--budget", BUDGET, "--no-power")
+
+
+@pytest.fixture
+def answered(key, tmp_path):
+    """Write the answers of a copy of what the key serves to acme, and of the unmarked encoder."""
+    marker = RegionMarker.load(key)
+    questions = plan_questions(marker.key_, BUDGET)
+    clean = {**dict(zip(marker.key_.pool.texts, marker.key_.pool.embeddings, strict=True)),
+             **dict(zip(questions.probes.texts, questions.probes.embeddings, strict=True))}  # fmt: skip
+    rows = np.stack([clean[text] for text in questions.texts])
+    served = marker.transform(blurred(rows, 0.95, seed=1), tenant="acme")
+    Answers("thief", questions.texts, served).to_parquet(tmp_path / "thief.parquet")
+    Answers("innocent", questions.texts, rows).to_parquet(tmp_path / "innocent.parquet")
+    return tmp_path
+
+
+def test_a_copy_is_convicted_and_an_innocent_is_not(run, key, answered):
+    thief = json.loads(run("verify", "--key", key, "--suspect", "file:thief.parquet", *QUICK, "--json").stdout)
+    assert (thief["outcome"], thief["look"]) == ("infringement", 1)
+    assert thief["p_value"] <= thief["judged_at"] == 5e-4
+    assert thief["paper"]["cannot_say"]
+    innocent = json.loads(run("verify", "--key", key, "--suspect", "file:innocent.parquet", *QUICK, "--json").stdout)
+    assert innocent["outcome"] == "no evidence"
+
+
+def test_people_get_both_tests_side_by_side(run, key, answered):
+    shown = run("verify", "--key", key, "--suspect", "file:thief.parquet", *QUICK).stdout
+    assert "infringement" in shown
+    assert "The paper's statistics" in shown
+
+
+def test_exit_codes_are_for_scripts(run, key, answered):
+    run("verify", "--key", key, "--suspect", "file:thief.parquet", *QUICK, "--exit-code", code=1)
+    run("verify", "--key", key, "--suspect", "file:innocent.parquet", *QUICK, "--exit-code")
+
+
+def test_a_dry_run_asks_nothing(run, key):
+    cost = json.loads(
+        run(
+            "verify", "--key", key, "--suspect", "https://127.0.0.1:9/v1#m", "--budget", BUDGET, "--dry-run", "--json"
+        ).stdout
+    )
+    assert cost["queries"] == BUDGET
+    assert cost["tokens"] > BUDGET
+
+
+def test_own_probes_come_with_their_embeddings_or_the_clean_encoder(run, key, corpus, answered):
+    options = ("verify", "--key", key, "--suspect", "file:thief.parquet", *QUICK)
+    assert "the key's own probes need none" in run(*options, "--encoder", "wordllama", code=2).stderr
+
+
+def test_a_server_that_is_not_there_leaves_with_3(run, key, tmp_path):
+    done = run(
+        "verify", "--key", key, "--suspect", "http://127.0.0.1:9/v1#m", "--budget", BUDGET, "--cache", "a.db", code=3
+    )
+    assert "127.0.0.1:9" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("suspect", "message"),
+    [
+        ("file:nowhere.parquet", "nowhere.parquet"),
+        ("https://127.0.0.1:9/v1", "must name a model"),
+        ("word2vec", "word2vec"),
+    ],
+)
+def test_bad_suspects_get_one_sentence(run, key, suspect, message):
+    assert message in run("verify", "--key", key, "--suspect", suspect, *QUICK, code=2).stderr
+
+
+def test_the_leaking_tenant_is_named(run, key, answered):
+    (answered / "tenants.txt").write_text("\n".join(f"tenant {number}" for number in range(20)) + "\nacme\n")
+    options = ("--suspect", "file:thief.parquet", "--tenants-file", "tenants.txt", "--budget", BUDGET)
+    found = json.loads(run("trace", "--key", key, *options, "--json").stdout)["tenants"]
+    assert found[0]["tenant"] == "acme"
+    assert found[0]["accused"]
+    assert not any(row["accused"] for row in found[1:])
+    assert "acme" in run("trace", "--key", key, *options).stdout
+    assert (
+        "give the names of the tenants"
+        in run("trace", "--key", key, "--suspect", "file:thief.parquet", "--budget", BUDGET, code=2).stderr
+    )
