@@ -11,6 +11,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+
+# One thread each: before NumPy loads.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 import platform
 import time
 from collections.abc import Callable
@@ -19,25 +23,25 @@ from typing import Any
 
 import numpy as np
 
+from regionmarker import RegionMarker
+from regionmarker.keys.secret import Secret
 from regionmarker.marking import kernel
-from regionmarker.marking.grid import Grid
-from regionmarker.marking.plan import MarkPlan
+from regionmarker.marking.survey import Survey
 
 WIDTHS = (256, 384, 768, 1536, 3072)
 BATCHES = (1, 16, 256, 65_536)
 PAPER_SECONDS = 5.57e-5  # a vector, the paper's own figure
 SECONDS_A_CASE = 1.5
 LEAST_ROUNDS = 7
+FIT_WIDTHS = (256, 768, 1536)
+FIT_ROWS = 32_768
 
 
-def plan_of(width: int, grid: Grid = Grid.float32) -> MarkPlan:
-    """Make a plan like the default key's: 4 hyperplanes, 3 trigger regions of 16, strength 0.2."""
-    rng = np.random.default_rng(0)
-    H = np.linalg.qr(rng.normal(size=(width, 4)))[0].T.astype(np.float32)
-    slot_of_region = np.zeros(16, dtype=np.int64)
-    slot_of_region[[2, 7, 11]] = 1, 2, 3
-    weights = np.array([0.0, 0.2, 0.2, 0.2])
-    return MarkPlan(np.ascontiguousarray(H), np.zeros(4), slot_of_region, unit_rows(4, width), weights, grid)
+def marker_of(width: int, grid: str = "float32") -> RegionMarker:
+    """Make a marker like the default one: 4 hyperplanes, 3 trigger regions of 16, strength 0.2."""
+    texts = [f"text {number}" for number in range(400)]
+    marker = RegionMarker(seed=0, pool=64, reservoir=256, grid=grid)
+    return marker.fit(texts, embeddings=unit_rows(400, width))
 
 
 def unit_rows(n: int, width: int) -> np.ndarray:
@@ -49,7 +53,7 @@ def unit_rows(n: int, width: int) -> np.ndarray:
     return rows
 
 
-def best_of_each(jobs: dict[str, Callable[[], Any]]) -> dict[str, float]:
+def best_of_each(jobs: dict[str, Callable[[], Any]], rounds: int = LEAST_ROUNDS) -> dict[str, float]:
     """Time the jobs in turn, so that a busy moment hurts all alike, and keep each one's best, in seconds a call."""
     best = dict.fromkeys(jobs, float("inf"))
     calls = {}
@@ -58,9 +62,9 @@ def best_of_each(jobs: dict[str, Callable[[], Any]]) -> dict[str, float]:
         start = time.perf_counter()
         job()
         calls[name] = max(1, int(2e-4 / max(time.perf_counter() - start, 1e-9)))  # short jobs in bundles
-    end, rounds = time.perf_counter() + SECONDS_A_CASE, 0
-    while rounds < LEAST_ROUNDS or time.perf_counter() < end:
-        rounds += 1
+    end, done = time.perf_counter() + SECONDS_A_CASE, 0
+    while done < rounds or time.perf_counter() < end:
+        done += 1
         for name, job in jobs.items():
             start = time.perf_counter()
             for _ in range(calls[name]):
@@ -78,15 +82,15 @@ def case(width: int, batch: int) -> dict[str, Any] | None:
     """Measure one width and batch; None where memory is short."""
     if 3 * 4 * width * batch > free_bytes():
         return None
-    rows, plan, half = unit_rows(batch, width), plan_of(width), plan_of(width, Grid.float16)
+    rows, marker, half = unit_rows(batch, width), marker_of(width), marker_of(width, "float16")
     out = np.zeros_like(rows)
     inside = rows.copy() if batch <= 256 else out  # marked again and again: it stays of unit length
     seconds = best_of_each(
         {
             "copy": lambda: np.copyto(out, rows),
-            "mark": lambda: kernel.mark(plan, rows, out),
-            "float16": lambda: kernel.mark(half, rows, out),
-            "in place": lambda: kernel.mark(plan, inside, inside),
+            "mark": lambda: marker.transform(rows, out=out),
+            "float16": lambda: half.transform(rows, out=out),
+            "in place": lambda: marker.transform(inside, out=inside),
         }
     )
     return {"width": width, "batch": batch, "seconds": seconds}
@@ -106,6 +110,40 @@ def table(cases: list[dict[str, Any]]) -> str:
             f"| {found['width']} | {found['batch']:,} | {seconds['copy'] * 1e6:,.1f} | {seconds['mark'] * 1e6:,.1f} "
             f"| {ratios} | {each:.2e} | {PAPER_SECONDS / each:,.0f} |"
         )
+    return "\n".join(lines)
+
+
+def fit_cases() -> list[dict[str, Any]]:
+    """Measure the streaming pass of a fit beside one Gram pass (float64) over the same blocks."""
+    found = []
+    for width in FIT_WIDTHS:
+        rows = unit_rows(FIT_ROWS, width)
+        texts = [f"text {number}" for number in range(FIT_ROWS)]
+        blocks = [slice(start, start + 4096) for start in range(0, FIT_ROWS, 4096)]
+
+        def gram(rows: np.ndarray = rows, blocks: list[slice] = blocks) -> None:
+            total = np.zeros((rows.shape[1], rows.shape[1]))
+            for block in blocks:
+                wide = rows[block].astype(np.float64)
+                total += wide.T @ wide
+
+        def survey(rows: np.ndarray = rows, blocks: list[slice] = blocks, texts: list[str] = texts) -> None:
+            seen = Survey(Secret(bytes(32)), 5120)
+            for block in blocks:
+                seen.update(texts[block], rows[block])
+
+        found.append(
+            {"width": width, "rows": FIT_ROWS, "seconds": best_of_each({"gram": gram, "survey": survey}, rounds=3)}
+        )
+    return found
+
+
+def fit_table(cases: list[dict[str, Any]]) -> str:
+    """Lay the fits out in Markdown."""
+    lines = ["| width | rows | Gram pass, s | streaming fit, s | ratio |", "|---:|---:|---:|---:|---:|"]
+    for found in cases:
+        gram, survey = found["seconds"]["gram"], found["seconds"]["survey"]
+        lines.append(f"| {found['width']} | {found['rows']:,} | {gram:.2f} | {survey:.2f} | {survey / gram:.2f} |")
     return "\n".join(lines)
 
 
@@ -132,9 +170,11 @@ def main() -> None:
     print(f"engine {engine}, ready in {ready:.1f} s\n")
     cases = [found for width in WIDTHS for batch in BATCHES if (found := case(width, batch)) is not None]
     print(table(cases))
+    fits = fit_cases()
+    print(f"\n{fit_table(fits)}")
     if options.json:
         numbers = {"processor": processor(), "load": load, "engine": engine, "paper_seconds": PAPER_SECONDS}
-        options.json.write_text(json.dumps({**numbers, "cases": cases}, indent=2) + "\n")
+        options.json.write_text(json.dumps({**numbers, "cases": cases, "fits": fits}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from regionmarker.evidence.bundle import manifest_of, plain_json, plain_lines, r
 from regionmarker.keys.key import TextSet
 from regionmarker.verification.verdict import judge
 
+pytestmark = pytest.mark.usefixtures("quick_report")
+
 SUMMARY_CHECKS = [
     "signature",
     "files",

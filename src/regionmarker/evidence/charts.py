@@ -64,7 +64,7 @@ def _inline(svg: str, name: str) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
-    svg = re.sub(r'<g id="([a-z]+[a-z_0-9]*)"', rf'<g id="{name}-\1"', svg)
+    svg = re.sub(r'<g id="([\w.]+)"', rf'<g id="{name}-\1"', svg)
     svg = re.sub(r'(<svg [^>]*?)width="[^"]*pt" height="[^"]*pt"', r"\1", svg, count=1)
     # The viewer's own fonts, all of them narrower than the one that was measured with.
     svg = svg.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
@@ -83,6 +83,7 @@ def null_distribution(scores: dict[str, Any]) -> Figure:
     if None not in scores["observed"]:
         _mark_total(axes, sum(scores["observed"]) * STEP, values)
     axes.set_yscale("log")
+    axes.set_ylim(top=30 * heights.max())  # room for the label
     axes.set(xlabel="total U of a tuple of pool texts", ylabel="share of all tuples")
     return figure
 
@@ -91,7 +92,7 @@ def _mark_total(axes: Axes, observed: float, values: Doubles) -> None:
     axes.axvline(observed, color=MARKED, linewidth=1.6)
     left = observed > values[0] + 0.6 * (values[-1] - values[0])
     axes.annotate(
-        f"this key's targets, U = {observed:.2f}",
+        f"this key's targets, U = {observed:.2f}".replace("-", "\N{MINUS SIGN}"),
         (observed, 0.94),
         xycoords=("data", "axes fraction"),
         xytext=(-5 if left else 5, 0),

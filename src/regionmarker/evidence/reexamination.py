@@ -56,7 +56,9 @@ def expert_checks(bundle: Bundle) -> list[Check]:
 
 def _answers(bundle: Bundle, verdict: dict[str, Any]) -> str:
     answers = stored_answers(bundle)
-    need(answers.digest == verdict["answers_digest"], f"{ANSWERS} does not hold the answers that were judged")
+    need(
+        answers.digest == verdict["answers_digest"], f"{ANSWERS} does not hold the answers whose digest {VERDICT} names"
+    )
     need(answers.missing == verdict["missing"], f"{VERDICT}: {verdict['missing']} missing answers are not the file's")
     asked = {row["text"] for name in (POOL, PROBES) for row in bundle.lines(name)}
     need(asked <= set(answers.texts), f"{ANSWERS} lacks texts of {POOL} or {PROBES}")
@@ -100,9 +102,9 @@ def stored_scores(bundle: Bundle) -> tuple[Doubles, tuple[int, ...]]:
     nothing = [np.nan] * regions
     z = np.array([nothing if row["z"] is None else row["z"] for row in rows], dtype=np.float64).T
     need([row["place"] for row in rows] == list(range(len(rows))), f"{POOL} is not in the order of the pool")
-    places = {row["target_of"]: row["place"] for row in rows if row["target_of"] is not None}
-    need(sorted(places) == list(range(1, regions + 1)), f"{POOL} does not name one target a region")
-    return np.ascontiguousarray(z), tuple(places[region] for region in range(1, regions + 1))
+    named = sorted((row["target_of"], row["place"]) for row in rows if row["target_of"] is not None)
+    need([region for region, _ in named] == list(range(1, regions + 1)), f"{POOL} does not name one target a region")
+    return np.ascontiguousarray(z), tuple(place for _, place in named)
 
 
 def _paper(bundle: Bundle, verdict: dict[str, Any]) -> str:

@@ -152,7 +152,7 @@ def odds(value: float) -> str:
     ('29 times in 100', '4 times in 10,000', 'once in 1 billion')
     """
     if value >= 0.01:
-        return f"{value * 100:.2g} times in 100"
+        return f"{round(value * 100)} times in 100"
     if value >= 1e-4:
         return f"{value * 10000:.2g} times in 10,000"
     times = 1.0 / value

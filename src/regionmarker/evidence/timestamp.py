@@ -77,7 +77,7 @@ def _decoded(token: bytes) -> TimeStampResponse:
     except InputError:
         raise
     except ValueError:
-        raise InputError(f"{TOKEN} is not an answer of a time-stamping authority (RFC 3161)") from None
+        raise InputError(f"{TOKEN} is not an answer of a time-stamping authority (RFC 3161, in DER)") from None
     return answer
 
 

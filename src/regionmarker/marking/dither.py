@@ -13,6 +13,7 @@ Rows without a mark that lie on the grid need none of it, and are served as they
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regionmarker.marking.grid import FORMATS, Grid
 from regionmarker.protocols import Floats
@@ -41,6 +42,11 @@ def dithered(rows: Floats, grid: Grid) -> Floats:
     mixed *= np.uint32(SECOND_FACTOR)
     mixed ^= mixed >> np.uint32(16)
     share = mixed.astype(np.float32) * np.float32(2.0**-32) - np.float32(0.5)  # uniform in -1/2 .. 1/2
-    power = np.maximum((bits & _EXPONENT).view(np.float32), np.float32(FORMATS[grid].least_power))
+    power = np.maximum(powers_below(bits), np.float32(FORMATS[grid].least_power))
     with np.errstate(invalid="ignore"):  # infinities become NaN; such rows are refused
         return np.asarray(bits.view(np.float32) + share * (power * np.float32(2.0 ** -FORMATS[grid].fraction_bits)))
+
+
+def powers_below(bits: NDArray[np.uint32]) -> Floats:
+    """Return the power of two at or below each float32, given as its bits."""
+    return (bits & _EXPONENT).view(np.float32)

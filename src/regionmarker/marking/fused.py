@@ -27,6 +27,8 @@ import numpy as np
 from numba import types as numba_types
 
 from regionmarker.marking import simd
+from regionmarker.marking.dither import COLUMN_STEP, FIRST_FACTOR, SECOND_FACTOR, powers_below
+from regionmarker.marking.grid import FORMATS, Grid
 from regionmarker.marking.oracle import LENGTHS, NOTHING_LEFT
 from regionmarker.marking.plan import NORMALS_AT_ONCE, MarkPlan
 from regionmarker.marking.simd import LINE, WIDTH, load, muladd, no_doubles, no_floats, prefetch, total
@@ -259,6 +261,22 @@ def _regions(E: Any, H: Any, thresholds: Any, found: Any, normalise: bool) -> No
         _, found[r], _, found[s] = _locate(E, r, s, H, thresholds, normalise)
 
 
+@_entry(_given(types.uint32, 2), _ROWS, _ROWS, types.Array(types.float32, 2, "C"), types.float32, types.float32)
+def _dither(bits: Any, E: Any, powers: Any, out: Any, least_power: Any, unit: Any) -> None:
+    """Do what :func:`regionmarker.marking.dither.dithered` does, in one pass and to the same bit."""
+    u = np.uint32
+    for r in range(E.shape[0]):
+        for j in range(E.shape[1]):
+            h = u(bits[r, j] + u(j) * u(COLUMN_STEP))
+            h = u(h ^ (h >> u(16)))
+            h = u(h * u(FIRST_FACTOR))
+            h = u(h ^ (h >> u(13)))
+            h = u(h * u(SECOND_FACTOR))
+            h = u(h ^ (h >> u(16)))
+            share = np.float32(np.float32(h) * np.float32(2.0**-32) - np.float32(0.5))
+            out[r, j] = E[r, j] + share * (max(powers[r, j], least_power) * unit)
+
+
 def _limits(plan: MarkPlan, normalise: bool) -> tuple[float, float]:
     """Between these squared lengths a row is certainly good."""
     low, high = LENGTHS if normalise else (1.0 - plan.norm_tolerance, 1.0 + plan.norm_tolerance)
@@ -270,6 +288,13 @@ class NumbaEngine:
 
     name = "numba"
     whole = True
+
+    def dithered(self, rows: Floats, grid: Grid) -> Floats:
+        """Return the rows without the pattern of their grid, (n, D)."""
+        bits, found = rows.view(np.uint32), np.empty_like(rows)
+        power, unit = np.float32(FORMATS[grid].least_power), np.float32(2.0 ** -FORMATS[grid].fraction_bits)
+        _dither(bits, rows, powers_below(bits), found, power, unit)
+        return found
 
     def suspicious(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
         """Say whether any row might have to be refused."""

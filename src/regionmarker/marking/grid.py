@@ -95,9 +95,12 @@ def on_grid(rows: AnyArray, grid: Grid) -> NDArray[np.bool_]:
     """
     if rows.dtype == np.float32 and grid is Grid.bfloat16:  # a bfloat16 is the upper half of a float32
         held: NDArray[np.bool_] = (rows.view(np.uint32) & np.uint32(0xFFFF)) == 0
-    elif grid is Grid.float16:
-        with np.errstate(over="ignore"):
-            held = rows.astype(np.float16) == rows
+    elif rows.dtype == np.float32 and grid is Grid.float16:
+        # Eleven bits at the most, and no part below the smallest subnormal or beyond the largest number.
+        size, units = np.abs(rows), rows * np.float32(2.0**24)
+        held = (rows.view(np.uint32) & np.uint32(0x1FFF)) == 0
+        held &= (size >= FORMATS[grid].least_power) | (units == np.rint(units))
+        held &= size <= FORMATS[grid].greatest
     else:
         held = round_to_grid(rows, grid) == rows
     return np.asarray(held.all(axis=-1))

@@ -36,6 +36,9 @@ class Engine(Protocol):
     name: str
     whole: bool  # takes arrays of any size at once
 
+    def dithered(self, rows: Floats, grid: Grid) -> Floats:
+        """Return the rows without the pattern of their grid, (n, D); see :mod:`regionmarker.marking.dither`."""
+
     def suspicious(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
         """Say whether any row might have to be refused; float64 decides."""
 
@@ -51,6 +54,10 @@ class NumpyEngine:
 
     name = "numpy"
     whole = False
+
+    def dithered(self, rows: Floats, grid: Grid) -> Floats:
+        """See :class:`Engine`."""
+        return dithered(rows, grid)
 
     def suspicious(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
         """See :class:`Engine`."""
@@ -190,7 +197,7 @@ def _write_coarse(
     suspicious = engine.suspicious(plan, rows, normalise)
     kept = ((slots == 0) & on_grid(rows, plan.grid) & (not normalise))[:, None]  # (n, 1)
     clean = rows.copy() if np.may_share_memory(rows, out) else rows
-    engine.write(plan, dithered(rows, plan.grid), slots, out, normalise)
+    engine.write(plan, engine.dithered(rows, plan.grid), slots, out, normalise)
     np.copyto(out, clean, where=kept)
     return suspicious
 

@@ -6,12 +6,11 @@ import numpy as np
 
 from regionmarker.protocols import AnyArray, Doubles, Integers
 
-CLEAR = 2.0
-"""A matched dimension correlates this many times better than the runner-up, both ways."""
-MATCHED = 0.3
-"""Dimensions count as matched when this share of them is clear; otherwise a rotation is fitted."""
+MATCHED = 0.7
+"""Dimensions count as matched when this share of them choose each other (0.99 where they match, below 0.4 after a
+rotation); otherwise a rotation is fitted."""
 _RIDGE_MATCHED, _RIDGE_ROTATED = 0.1, 3.0  # a fitted rotation is noisier, so it is whitened less
-_RANK = 512
+_RANK = 256
 _TINY = 1e-9
 
 
@@ -31,7 +30,7 @@ def to_clean_space(vectors: AnyArray, clean: AnyArray, answers: AnyArray) -> Dou
 
 
 def matched_dimensions(correlation: AnyArray) -> tuple[Integers, Integers, AnyArray, float]:
-    """Return the dimensions that choose each other (ours, theirs, sign) and the share of clear choices among theirs.
+    """Return the dimensions that choose each other (ours, theirs, sign), and their share.
 
     Examples
     --------
@@ -40,15 +39,10 @@ def matched_dimensions(correlation: AnyArray) -> tuple[Integers, Integers, AnyAr
     ([1, 0], [0, 1], [1.0, -1.0], 1.0)
     """
     size = np.abs(correlation)  # (D, D')
-    theirs = np.arange(size.shape[1])
-    best = size.argmax(axis=0)
-    mutual = size.argmax(axis=1)[best] == theirs
-    top = size[best, theirs]
-    runner_up = np.partition(size, -2, axis=0)[-2] if len(size) > 1 else np.zeros(size.shape[1])
-    rival = np.partition(size, -2, axis=1)[:, -2][best] if size.shape[1] > 1 else np.zeros(size.shape[1])
-    clear = mutual & (top > CLEAR * runner_up) & (top > CLEAR * rival)
-    ours, theirs = best[mutual], theirs[mutual]
-    return ours, theirs, np.sign(correlation[ours, theirs]), float(clear.mean())
+    best, back = size.argmax(axis=0), size.argmax(axis=1)
+    theirs = np.flatnonzero(back[best] == np.arange(size.shape[1]))
+    ours = best[theirs]
+    return ours, theirs, np.sign(correlation[ours, theirs]), len(theirs) / min(size.shape)
 
 
 def _whitened(vectors: AnyArray, clean: AnyArray, ridge: float) -> Doubles:

@@ -100,7 +100,7 @@ class DecoyTest:
     @property
     def inflation(self) -> float:
         """M^R / (M)_R: where p is a bound, it lies at most that less one above the exact p."""
-        return self.pool_size**self.regions / perm(self.pool_size, self.regions)
+        return float(self.pool_size**self.regions / perm(self.pool_size, self.regions))
 
     def totals(self, tuples: AnyArray) -> Doubles:
         """Return U for each tuple of targets (T, R), on the grid, in units of z; NaN where a target has no answer."""

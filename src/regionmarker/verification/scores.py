@@ -58,7 +58,8 @@ def region_scores(
     z
         (R, M); NaN in the columns of pool texts without an answer.
     """
-    seen, here = np.isfinite(pool_answers).all(axis=1), np.isfinite(answers).all(axis=1)
+    seen: NDArray[np.bool_] = np.asarray(np.isfinite(pool_answers).all(axis=1))  # (M,)
+    here = np.isfinite(answers).all(axis=1)  # (n,)
     # The pool's answers are probes too: a pool text lies in some region like any other.
     S = np.vstack([answers[here], pool_answers[seen]]).astype(np.float32)  # (T, D')
     e = np.vstack([clean[here], pool_clean[seen]]).astype(np.float32)  # (T, D)
