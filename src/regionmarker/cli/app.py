@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from regionmarker._version import __version__
-from regionmarker.cli import key
+from regionmarker.cli import evidence, key
 from regionmarker.cli.demo import demo
 from regionmarker.cli.doctor import doctor
 from regionmarker.cli.keygen import keygen
@@ -29,6 +29,7 @@ app.command()(mark)
 app.command()(probes)
 app.command()(verify)
 app.command()(trace)
+app.add_typer(evidence.app, name="evidence")
 app.command()(doctor)
 
 

@@ -38,6 +38,7 @@ def demo(
         "key_file": str(out / "demo.rmkey"),
         "secret_file": None if made is None else str(made),
         "picture": _draw(out, story),
+        "report": _report(out, story),
     }
     if json:
         suspects = [{**verdict.to_dict(), "suspect": name} for name, verdict in story.verdicts.items()]
@@ -72,6 +73,14 @@ def _verdict_table(story: Story) -> None:
         )
     Console(highlight=False).print(table)
     people.print("\nThe paper's test convicts the innocent as well; see docs/why/the-verdict.md.")
+
+
+def _report(out: Path, story: Story) -> str | None:
+    try:
+        bundle = story.verdicts["the copy"].save(out / "evidence", overwrite=True)
+    except MissingExtraError:
+        return None
+    return str(bundle / "report.html")
 
 
 def _draw(out: Path, story: Story) -> str | None:

@@ -25,6 +25,8 @@ PACKAGES = {
     "sentence-transformers": ("encoders from the hub", "sentence-transformers"),
     "torch": ("encoders from the hub; on CPUs install torch==2.13.0 first", "sentence-transformers"),
     "matplotlib": ("pictures and reports", "report"),
+    "jinja2": ("reports", "report"),
+    "rfc3161-client": ("time stamps of evidence", "report"),
     "scikit-learn": ("auto-encoder reducer, benchmark", "benchmark"),
     "umap-learn": ("UMAP reducer", "benchmark"),
     "aiohttp": ("the gateway", "gateway"),

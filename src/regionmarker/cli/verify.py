@@ -34,6 +34,10 @@ def verify(
     cache: Annotated[
         Path | None, typer.Option(help="SQLite file that keeps the answers, so that none is asked twice.")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write evidence here: a directory with the verdict and a report.")
+    ] = None,
+    disclosure: Annotated[str, typer.Option(help="What the evidence shows: summary, expert or court.")] = "summary",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what asking would cost, and ask nothing.")] = False,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Leave with 1 when infringement is found.")] = False,
     secret_file: SecretFile = None,
@@ -57,6 +61,8 @@ def verify(
         return
     answers = ask(primary, suspect, budget, probes=probes, cache=cache, progress=not json)
     verdict = judge(primary, answers, probes=probes, level=level, ledger=ledger_path(key), power=power)
+    if out is not None:
+        _save(verdict, out, disclosure, key)
     _show(verdict, as_json=json)
     if exit_code and verdict.outcome == INFRINGEMENT:
         raise typer.Exit(FOUND_INFRINGEMENT)
@@ -85,6 +91,14 @@ def _own_probes(key: Key, corpus: Path | None, encoder: str | None) -> TextSet |
         texts.extend(block)
         rows.append(clean.encode(block) if clean is not None else embeddings)
     return TextSet(tuple(texts), np.concatenate(rows))  # type: ignore[arg-type]
+
+
+def _save(verdict: Verdict, out: Path, disclosure: str, key: Path) -> None:
+    """Write the evidence, signed with the signer that lies beside the key."""
+    from regionmarker.evidence import Signer
+
+    verdict.save(out, level=disclosure, signer=Signer.beside(key))
+    people.print(f"evidence ({disclosure}): {out}", markup=False)
 
 
 def _show(verdict: Verdict, *, as_json: bool) -> None:
