@@ -100,6 +100,29 @@ def finished(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def run(options: argparse.Namespace, setting: Setting, keys: range) -> list[dict[str, Any]]:
+    """Judge every suspect under every key that is not judged yet, and return all rows of the setting."""
+    path = options.out / "rows.jsonl"
+    rows = [row for row in finished(path) if row["setting"] == asdict(setting) and row["key"] in keys]
+    done = {(row["key"], row["suspect"]) for row in rows}
+    left = {key: [suspect for suspect in SUSPECTS if (key, suspect) not in done] for key in keys}
+    if not any(left.values()):
+        return rows
+    corpus = load_corpus(options.corpus, options.data_dir, options.features, options.feature_cache)
+    for key, suspects in left.items():
+        if not suspects:
+            continue
+        scene = Scene(corpus, setting, key)
+        for suspect in suspects:
+            started = time.perf_counter()
+            row = {"setting": asdict(setting), "key": key, "suspect": suspect, **judge(scene, suspect)}
+            rows.append(row)
+            with path.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            print(f"key {key}, {suspect}: p {row['decoy_p']:.1e}, {time.perf_counter() - started:.1f} s", flush=True)
+    return rows
+
+
 def main() -> None:
     options = arguments()
     setting = Setting(
@@ -111,27 +134,8 @@ def main() -> None:
         budget=options.budget,
     )
     options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / "rows.jsonl"
-    rows = [row for row in finished(path) if row["setting"] == asdict(setting)]
-    done = {(row["key"], row["suspect"]) for row in rows}
-    keys = range(options.first_key, options.first_key + options.keys)
-    open_keys = [key for key in keys if any((key, suspect) not in done for suspect in SUSPECTS)]
-    corpus = (
-        load_corpus(options.corpus, options.data_dir, options.features, options.feature_cache) if open_keys else None
-    )
-    for key in open_keys:
-        assert corpus is not None
-        scene = Scene(corpus, setting, key)
-        for suspect in SUSPECTS:
-            if (key, suspect) in done:
-                continue
-            started = time.perf_counter()
-            row = {"setting": asdict(setting), "key": key, "suspect": suspect, **judge(scene, suspect)}
-            rows.append(row)
-            with path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            print(f"key {key}, {suspect}: p {row['decoy_p']:.1e}, {time.perf_counter() - started:.1f} s", flush=True)
-    table = markdown([row for row in rows if row["key"] in keys], SUSPECTS, INNOCENTS)
+    rows = run(options, setting, range(options.first_key, options.first_key + options.keys))
+    table = markdown(rows, SUSPECTS, INNOCENTS)
     (options.out / "table.md").write_text(table)
     print(f"\n{table}", end="")
 

@@ -14,6 +14,7 @@ from regionmarker.encoders import load_encoder
 from regionmarker.marking.marker import RegionMarker
 from regionmarker.protocols import AnyArray, Doubles, Floats, Integers
 from regionmarker.standard_library import python_sentences
+from regionmarker.verification.suspects import load_suspect
 from regionmarker.verification.verdict import Verdict, verify
 
 _PROTECTED = 7000  # texts that the key is made from, and whose neighbours are counted
@@ -60,7 +61,7 @@ class Story:
         verdicts = {}
         for name, suspect in suspects.items():
             say(f"asking {name} ...")
-            verdicts[name] = verify(marker, suspect, power=False)
+            verdicts[name] = verify(marker, load_suspect(suspect, name=name), power=False)
         regions = marker.regions(clean)
         return cls(
             marker=marker,

@@ -66,7 +66,7 @@ def test_it_says_what_it_must(html, verdict):
         "once in ",
         "look at this suspect",
         CANNOT_SAY,
-        "docs/false-positives.md",
+        "docs/why/the-verdict.md",
         "could frame",
         "Public data sets",
         "A proxy is not a copy",
