@@ -230,3 +230,21 @@ def test_scikit_learn_can_clone_and_pipe_it(sentences, embeddings):
     assert np.array_equal(original.fit_transform(sentences, embeddings=embeddings), copy.transform(embeddings))
     with pytest.raises(InputError, match="'rate' is not a parameter"):
         original.set_params(rate=0.5)
+
+
+def test_marking_takes_no_memory_of_its_own(marker, embeddings):
+    import tracemalloc
+
+    rows = np.tile(embeddings, (8, 1))  # 48,000 x 256: 49 MB
+    fine = RegionMarker.from_key(marker.key_)
+    out = np.empty_like(rows)
+    fine.transform(rows, out=out)
+    tracemalloc.start()
+    try:
+        for _ in range(5):
+            fine.transform(rows, out=out)
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 12_000_000  # blocks of half a megabyte and their helpers, never a second matrix
+    assert kept < 100_000
