@@ -155,6 +155,13 @@ def test_the_power_of_the_run_is_told(judge_marker, innocents):
     assert blind.outcome == "inconclusive"  # no p-value of this pool can be that small
 
 
+def test_a_key_that_is_committed_to_another_statistic_is_refused(judge_marker, copy_of):
+    key = judge_marker.key_
+    other = replace(key, settings=replace(key.settings, statistic="decoy-2"))
+    with pytest.raises(InputError, match="committed to the statistic decoy-2, but this version has decoy-1"):
+        verify(other, copy_of(judge_marker), **QUICK)
+
+
 def test_bad_levels_are_named(judge_marker, copy_of):
     with pytest.raises(InputError, match="level is 2"):
         verify(judge_marker, copy_of(judge_marker), level=2, **QUICK)

@@ -127,7 +127,7 @@ def ask_texts(
 def check_enough(questions: Questions, answers: Answers) -> None:
     """Refuse answers of which so much is missing that a verdict would mean little.
 
-    Up to 5 % of the pool may be missing (such a text counts against the claimant), and as many probes as leave 30 in
+    Up to 5 % of the pool may be missing (such a text drops out of the pool), and as many probes as leave 30 in
     every region that was asked for as many.
     """
     pool = np.isnan(answers.lookup(questions.pool.texts)[:, 0])

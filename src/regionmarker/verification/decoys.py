@@ -47,7 +47,8 @@ class DecoyTest:
 
     A pool text without an answer (a column with NaN) drops out of the pool, and a tuple that holds one has p = 1. Which
     answers are missing is part of the answers, so under H0 it is independent of the draw: the true tuple, given that
-    it was answered in full, is one more draw from the texts that were. Silence never helps the accuser.
+    it was answered in full, is one more draw from the texts that were. A suspect's silence never helps the accuser;
+    that the accuser withheld no answer is for the transcript and a replay to show.
 
     Examples
     --------

@@ -22,6 +22,7 @@ from regionmarker.verification.examination import Examination, scores_digest
 from regionmarker.verification.paper import PaperStatistics, paper_statistics
 from regionmarker.verification.power import ENOUGH, Power, estimate_power
 from regionmarker.verification.questions import DEFAULT_BUDGET, Cost, key_of
+from regionmarker.verification.scores import STATISTIC
 
 if TYPE_CHECKING:
     from regionmarker.evidence.signature import Signer
@@ -181,6 +182,10 @@ def judge(
     level = key.settings.level if level is None else level
     if not 0.0 < level < 1.0:
         raise InputError(f"level is {level}, but must lie between 0 and 1")
+    if key.settings.statistic != STATISTIC:
+        raise InputError(
+            f"this key is committed to the statistic {key.settings.statistic}, but this version has {STATISTIC}"
+        )
     examination = Examination.of(key, answers, probes)
     z = examination.scores()  # sees no target ...
     digest = scores_digest(z)  # ... and is fixed before one is looked up: this is why p is exact
