@@ -95,3 +95,14 @@ def test_the_leaking_tenant_is_named(run, key, answered):
         "give the names of the tenants"
         in run("trace", "--key", key, "--suspect", "file:thief.parquet", "--budget", BUDGET, code=2).stderr
     )
+
+
+def test_evidence_is_written_checked_and_not_overwritten_by_accident(run, key, answered):
+    options = ("verify", "--key", key, "--suspect", "file:thief.parquet", *QUICK, "--out", "evidence")
+    run(*options)
+    assert json.loads(run("evidence", "check", "evidence", "--json").stdout)["ok"]
+    assert "exists already" in run(*options, code=2).stderr
+    run(*options, "--force")
+    report = answered / "evidence" / "report.html"
+    report.write_text(report.read_text().replace("once in", "twice in"))
+    assert "report.html" in run("evidence", "check", "evidence", code=2).stderr

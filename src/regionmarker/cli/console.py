@@ -28,12 +28,15 @@ def answer(facts: Mapping[str, object], *, as_json: bool, title: str = "") -> No
     if as_json:
         sys.stdout.write(json.dumps(facts, default=str) + "\n")
         return
-    table = Table(title=title or None, show_header=False, title_justify="left", box=None, pad_edge=False)
+    console = Console(highlight=False)
+    if title:
+        console.print(title, style="italic", markup=False)  # a table's own title would wrap at the table's width
+    table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in facts.items():
         table.add_row(name.replace("_", " "), escape(_shown(value)))
-    Console(highlight=False).print(table)
+    console.print(table)
 
 
 def _shown(value: object) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regionmarker.cli.console import answer, people
-from regionmarker.cli.options import AskPassphrase, Json, KeyPath, SecretFile, passphrase
+from regionmarker.cli.options import AskPassphrase, Force, Json, KeyPath, SecretFile, passphrase
 from regionmarker.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def verify(
     ] = None,
     disclosure: Annotated[str, typer.Option(help="What the evidence shows: summary, expert or court.")] = "summary",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what asking would cost, and ask nothing.")] = False,
+    force: Force = False,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Leave with 1 when infringement is found.")] = False,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
@@ -54,6 +55,8 @@ def verify(
     from regionmarker.verification.questions import plan_questions
     from regionmarker.verification.verdict import INFRINGEMENT, judge
 
+    if out is not None and out.exists() and not force:
+        raise InputError(f"{out} exists already: choose another name, or use --force")
     primary = KeyRing.load(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file).primary
     probes = _own_probes(primary, corpus, encoder)
     if dry_run:
@@ -62,7 +65,7 @@ def verify(
     answers = ask(primary, suspect, budget, probes=probes, cache=cache, progress=not json)
     verdict = judge(primary, answers, probes=probes, level=level, ledger=ledger_path(key), power=power)
     if out is not None:
-        _save(verdict, out, disclosure, key)
+        _save(verdict, out, disclosure, key, overwrite=force)
     _show(verdict, as_json=json)
     if exit_code and verdict.outcome == INFRINGEMENT:
         raise typer.Exit(FOUND_INFRINGEMENT)
@@ -93,11 +96,11 @@ def _own_probes(key: Key, corpus: Path | None, encoder: str | None) -> TextSet |
     return TextSet(tuple(texts), np.concatenate(rows))  # type: ignore[arg-type]
 
 
-def _save(verdict: Verdict, out: Path, disclosure: str, key: Path) -> None:
+def _save(verdict: Verdict, out: Path, disclosure: str, key: Path, *, overwrite: bool) -> None:
     """Write the evidence, signed with the signer that lies beside the key."""
     from regionmarker.evidence import Signer
 
-    verdict.save(out, level=disclosure, signer=Signer.beside(key))
+    verdict.save(out, level=disclosure, signer=Signer.beside(key), overwrite=overwrite)
     people.print(f"evidence ({disclosure}): {out}", markup=False)
 
 
