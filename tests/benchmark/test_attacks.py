@@ -23,6 +23,7 @@ from regionmarker.benchmark.attacks import (
     load_attack,
 )
 from regionmarker.benchmark.attacks import registry as registry_module
+from regionmarker.benchmark.loot import Loot
 from regionmarker.benchmark.protocols import Attack
 from regionmarker.errors import InputError
 
@@ -160,10 +161,15 @@ def test_texts_reach_every_attack_of_a_list(served: np.ndarray) -> None:
     class Shortest:
         name = "shortest"
 
-        def __call__(self, rows: np.ndarray, texts: list[str]) -> np.ndarray:
-            return rows[[len(text) < 4 for text in texts]]
+        def apply(self, loot: Loot) -> Loot:
+            return loot.kept(np.array([len(text) < 4 for text in loot.texts]))
 
-    assert len(compose(["tanh", Shortest()])(served[:3], ["one", "three", "two"])) == 2
+    attack = compose(["tanh", Shortest()])
+    left = attack.apply(Loot(("one", "three", "two"), served[:3]))
+    assert left.texts == ("one", "two")
+    assert np.array_equal(left.vectors, Tanh()(served[[0, 2]]))
+    with pytest.raises(InputError, match="shortest looks at the whole loot"):
+        attack(served[:3], ["one", "three", "two"])
 
 
 def test_a_model_is_attacked_after_training(wordllama: Any) -> None:
@@ -199,7 +205,7 @@ def test_a_model_is_attacked_after_training(wordllama: Any) -> None:
         ("translate:0:0", "must be positive"),
         ("none:7", "takes nothing after its name"),
         ("sheer:3", "unknown attack 'sheer': give none, shift"),
-        ("", "unknown attack ''"),
+        ("", "unknown attack: give none"),
     ],
 )
 def test_bad_parameters_are_refused(spec: str, message: str) -> None:
@@ -217,21 +223,21 @@ def test_vectors_narrower_than_the_parameter_are_refused(spec: str) -> None:
 
 def test_other_packages_bring_attacks(monkeypatch: pytest.MonkeyPatch) -> None:
     points = {
-        "mine": EntryPoint("mine", "regionmarker.benchmark.attacks.dimensions:Shift", registry_module.GROUP),
-        "broken": EntryPoint("broken", "no_such_module:Attack", registry_module.GROUP),
-        "plain": EntryPoint("plain", "builtins:str", registry_module.GROUP),
+        "mine": EntryPoint("mine", "regionmarker.benchmark.attacks.dimensions:Shift", registry_module.ATTACKS.group),
+        "broken": EntryPoint("broken", "no_such_module:Attack", registry_module.ATTACKS.group),
+        "plain": EntryPoint("plain", "builtins:str", registry_module.ATTACKS.group),
     }
 
     def entry_points(group: str, name: str | None = None) -> list[EntryPoint]:
         assert group == "regionmarker.attacks"
         return [point for key, point in points.items() if name in (None, key)]
 
-    monkeypatch.setattr(registry_module, "entry_points", entry_points)
+    monkeypatch.setattr("regionmarker.registry.entry_points", entry_points)
     assert known_attacks()[-3:] == ["broken", "mine", "plain"]
     assert load_attack("mine:7") == Shift(7)
     with pytest.raises(InputError, match="'broken' of an installed package cannot be loaded"):
         load_attack("broken")
-    with pytest.raises(InputError, match="'plain' must be a callable with a name"):
+    with pytest.raises(InputError, match="'plain' must have a name and apply"):
         load_attack("plain:x")
     with pytest.raises(InputError, match="a int was given"):
         load_attack(7)  # type: ignore[arg-type]

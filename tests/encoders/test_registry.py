@@ -16,13 +16,13 @@ from regionmarker.errors import InputError, MissingExtraError
 
 
 def install(monkeypatch: pytest.MonkeyPatch, **plugins: str) -> None:
-    points = [EntryPoint(name, value, registry.GROUP) for name, value in plugins.items()]
+    points = [EntryPoint(name, value, registry.ENCODERS.group) for name, value in plugins.items()]
 
     def entry_points(*, group: str, name: str | None = None) -> list[EntryPoint]:
-        assert group == registry.GROUP
+        assert group == registry.ENCODERS.group
         return [point for point in points if name in (None, point.name)]
 
-    monkeypatch.setattr(registry, "entry_points", entry_points)
+    monkeypatch.setattr("regionmarker.registry.entry_points", entry_points)
 
 
 class Plugin:
@@ -54,7 +54,7 @@ def test_built_in_encoders_need_no_installed_entry_points(monkeypatch: pytest.Mo
 def test_the_entry_points_of_the_project_are_the_built_in_ones() -> None:
     tomllib = pytest.importorskip("tomllib")
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-    assert project["project"]["entry-points"][registry.GROUP] == registry._BUILT_IN
+    assert project["project"]["entry-points"][registry.ENCODERS.group] == registry.ENCODERS.built_in
 
 
 def test_a_plug_in_is_loaded_by_its_name_gets_the_rest_and_is_checked(

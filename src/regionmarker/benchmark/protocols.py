@@ -1,10 +1,12 @@
 """What the researcher's parts expect of each other: any object with the right methods will do.
 
     Defense   clean embeddings in, served ones out; later, a suspect in, a finding out
-    Attack    served embeddings and their texts in, training targets out
+    Attack    what a thief holds in, what it trains on out
     Stealer   texts and targets in, a stolen model out
+    Sequel    a stolen model in, a modified one out
 
-Other packages add attacks by entry points of the group ``regionmarker.attacks``.
+Other packages add their own by entry points of the groups ``regionmarker.defenses``, ``regionmarker.attacks`` and
+``regionmarker.stealers``.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, runtime_checkable
 
-from regionmarker.protocols import Encoder, Floats
+from regionmarker.benchmark.loot import Loot
+from regionmarker.protocols import Doubles, Encoder, Floats
 
 if TYPE_CHECKING:
     from regionmarker.benchmark.stealers.fidelity import Fidelity
@@ -21,12 +24,51 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of steps done and the number of steps in all."""
 
 
-class Finding(Protocol):
-    """What a verification says; a verdict is one."""
+class Published(Protocol):
+    """What a scheme's own paper would report; :class:`~regionmarker.verification.paper.PaperStatistics` is one."""
+
+    @property
+    def delta_cos(self) -> float:
+        """Mean cosine to the target, triggered texts less others."""
+        ...
+
+    @property
+    def delta_l2(self) -> float:
+        """The same for the squared distance."""
+        ...
 
     @property
     def p_value(self) -> float:
-        """The probability of an innocent suspect looking so guilty."""
+        """The published test's p-value, which is not one: innocents do not make it uniform."""
+        ...
+
+    @property
+    def copy(self) -> bool:
+        """The published decision."""
+        ...
+
+
+class Finding(Protocol):
+    """What a verification says."""
+
+    @property
+    def p_value(self) -> float:
+        """The decoy test's: the chance of an innocent suspect looking so guilty; NaN where it cannot be applied."""
+        ...
+
+    @property
+    def published(self) -> Published:
+        """The published statistics."""
+        ...
+
+    @property
+    def scores(self) -> Doubles:
+        """The decoy test's z (R, M): computed without sight of the secret choice."""
+        ...
+
+    @property
+    def chosen(self) -> tuple[int, ...]:
+        """The secret choice: a column of ``scores`` for each of its rows."""
         ...
 
 
@@ -36,15 +78,19 @@ class Defense(Protocol):
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The spec that loads it again."""
         ...
 
     def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
         """Make the secret from a corpus and its clean embeddings (n, D)."""
         ...
 
-    def transform(self, embeddings: Floats, texts: Sequence[str], /) -> Floats:
+    def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:
         """Return what is served for these texts, (n, D') float32, rows of unit length."""
+        ...
+
+    def probes(self) -> Sequence[str]:
+        """Return every text that :meth:`verify` needs an answer to."""
         ...
 
     def verify(self, suspect: Encoder, /) -> Finding:
@@ -54,7 +100,7 @@ class Defense(Protocol):
 
 @runtime_checkable
 class Attack(Protocol):
-    """What a thief does to served vectors before training on them.
+    """What a thief does to the loot before training on it.
 
     Examples
     --------
@@ -68,8 +114,8 @@ class Attack(Protocol):
         """The spec that loads it again, where there is one."""
         ...
 
-    def __call__(self, served: Floats, texts: Sequence[str], /) -> Floats:
-        """Turn served vectors (n, D) into training targets (n, D') float32, rows of unit length."""
+    def apply(self, loot: Loot, /) -> Loot:
+        """Return what is trained on: other vectors, fewer rows, more rows; the loot itself stays as it is."""
         ...
 
 
@@ -101,4 +147,25 @@ class Stealer(Protocol):
 
     def steal(self, texts: Sequence[str], targets: Floats, /, *, clean: Floats | None = None) -> StolenModel:
         """Train on ``targets`` (n, D'); ``clean`` (n, D) is for the report of fidelity and never learnt from."""
+        ...
+
+
+@runtime_checkable
+class Sequel(Protocol):
+    """What a thief does to a model after it was stolen: disguises it, or trains it on.
+
+    Examples
+    --------
+    >>> from regionmarker.benchmark.attacks import Shift
+    >>> isinstance(Shift(100), Sequel)
+    True
+    """
+
+    @property
+    def name(self) -> str:
+        """The spec that loads it again."""
+        ...
+
+    def modify(self, model: Encoder, /) -> Encoder:
+        """Return the modified model; the model itself stays as it is."""
         ...

@@ -10,24 +10,25 @@ and it is called with what stands after it (as a classmethod ``from_spec(rest)``
 
 from __future__ import annotations
 
-import re
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
 from regionmarker.encoders.cache import CachedEncoder
 from regionmarker.encoders.checked import CheckedEncoder, ObjectEncoder
-from regionmarker.errors import InputError, RegionMarkerError
+from regionmarker.errors import InputError
 from regionmarker.protocols import Encoder
+from regionmarker.registry import Registry
 
-GROUP = "regionmarker.encoders"
-
-# Named here as well as in pyproject.toml, so that they work from a source tree that nobody installed.
-_BUILT_IN = {
-    "wordllama": "regionmarker.encoders.wordllama:WordLlamaEncoder.from_spec",
-    "sentence-transformers": "regionmarker.encoders.sentence_transformers:SentenceTransformersEncoder.from_spec",
-    "openai": "regionmarker.encoders.openai:OpenAIEncoder.from_spec",
-}
+ENCODERS = Registry(
+    kind="encoder",
+    group="regionmarker.encoders",
+    built_in={
+        "wordllama": "regionmarker.encoders.wordllama:WordLlamaEncoder",
+        "sentence-transformers": "regionmarker.encoders.sentence_transformers:SentenceTransformersEncoder",
+        "openai": "regionmarker.encoders.openai:OpenAIEncoder",
+    },
+    forms={"sentence-transformers": ":NAME", "openai": ":URL#MODEL"},
+)
 
 
 def known_encoders() -> list[str]:
@@ -38,7 +39,7 @@ def known_encoders() -> list[str]:
     >>> known_encoders()[:3]
     ['wordllama', 'sentence-transformers', 'openai']
     """
-    return [*_BUILT_IN, *sorted({point.name for point in entry_points(group=GROUP)} - _BUILT_IN.keys())]
+    return ENCODERS.known()
 
 
 def load_encoder(
@@ -100,35 +101,7 @@ def _from_object(encoder: object, name: str | None, options: dict[str, Any]) -> 
 
 
 def _from_spec(spec: str, options: dict[str, Any]) -> CheckedEncoder | CachedEncoder:
-    head, _, rest = spec.partition(":")
-    if head in _BUILT_IN:
-        return _checked(EntryPoint(head, _BUILT_IN[head], GROUP).load()(rest, **options), spec)
-    for point in entry_points(group=GROUP, name=head):
-        return _checked(_load_plugin(point)(rest, **options), spec)
-    raise InputError(f"unknown encoder{_quoted(head)}: give {_choices()}, or an object with encode(texts)")
-
-
-def _load_plugin(point: EntryPoint) -> Any:
-    try:
-        return point.load()
-    except RegionMarkerError:
-        raise
-    except Exception as error:  # anything at all may go wrong in another's module
-        package = point.dist.name if point.dist else "an installed package"
-        raise InputError(f"the encoder {point.name!r} of {package} cannot be loaded: {error}") from error
-
-
-def _checked(encoder: object, spec: str) -> CheckedEncoder | CachedEncoder:
+    encoder = ENCODERS.load(spec, **options)
     if isinstance(encoder, CheckedEncoder | CachedEncoder):
         return encoder
     return ObjectEncoder(encoder, name=None if getattr(encoder, "name", None) else spec)
-
-
-def _choices() -> str:
-    rest = {"sentence-transformers": ":NAME", "openai": ":URL#MODEL"}
-    return ", ".join(name + rest.get(name, "") for name in known_encoders())
-
-
-def _quoted(head: str) -> str:
-    """Quote a name only if it looks like one: a mistyped spec may hold a secret."""
-    return f" {head!r}" if re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,30}", head) else ""

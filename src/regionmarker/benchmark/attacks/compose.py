@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from regionmarker.benchmark.attacks.registry import load_attack
 from regionmarker.benchmark.attacks.rows import Nothing
+from regionmarker.benchmark.loot import Loot
 from regionmarker.benchmark.protocols import Attack
 from regionmarker.errors import InputError
 from regionmarker.protocols import Encoder, Floats
@@ -31,11 +32,23 @@ class Composed:
     def __repr__(self) -> str:
         return f"Composed({list(self.attacks)!r})"
 
-    def __call__(self, served: Floats, texts: Sequence[str] = ()) -> Floats:
+    def apply(self, loot: Loot, /) -> Loot:
         """Apply all of them."""
         for attack in self.attacks:
-            served = attack(served, texts)
+            loot = attack.apply(loot)
+        return loot
+
+    def __call__(self, served: Floats, texts: Sequence[str] = ()) -> Floats:
+        """Apply all of them to vectors alone, where each treats every vector alike."""
+        for attack in self.attacks:
+            served = _row_attack(attack)(served, texts)
         return served
+
+
+def _row_attack(attack: Attack) -> Callable[[Floats, Sequence[str]], Floats]:
+    if not callable(attack):
+        raise InputError(f"{attack.name} looks at the whole loot: it works before training only")
+    return attack
 
 
 def compose(attacks: Iterable[str | Attack]) -> Attack:
@@ -78,4 +91,4 @@ class AttackedModel:
 
     def encode(self, texts: Sequence[str], /) -> Floats:
         """Answer as the model does, attacked."""
-        return self.attack(self.model.encode(texts), texts)
+        return _row_attack(self.attack)(self.model.encode(texts), texts)

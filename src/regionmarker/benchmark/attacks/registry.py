@@ -13,26 +13,25 @@ that may be called with what stands after the colon.
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
-
 from regionmarker.benchmark.protocols import Attack
-from regionmarker.errors import InputError, RegionMarkerError
+from regionmarker.errors import InputError
+from regionmarker.registry import Registry
 
-GROUP = "regionmarker.attacks"
-
-# Named here and not in pyproject.toml: they work from a source tree that nobody installed, and load when asked for.
-_BUILT_IN = {
-    "none": "regionmarker.benchmark.attacks.rows:Nothing",
-    "shift": "regionmarker.benchmark.attacks.dimensions:Shift",
-    "truncate": "regionmarker.benchmark.attacks.dimensions:Truncate",
-    "permute": "regionmarker.benchmark.attacks.dimensions:Permute",
-    "project": "regionmarker.benchmark.attacks.dimensions:Project",
-    "tanh": "regionmarker.benchmark.attacks.dimensions:Tanh",
-    "rotate": "regionmarker.benchmark.attacks.motions:Rotate",
-    "scale": "regionmarker.benchmark.attacks.motions:Scale",
-    "translate": "regionmarker.benchmark.attacks.motions:Translate",
-}
+ATTACKS = Registry(
+    "attack",
+    "regionmarker.attacks",
+    {
+        "none": "regionmarker.benchmark.attacks.rows:Nothing",
+        "shift": "regionmarker.benchmark.attacks.dimensions:Shift",
+        "truncate": "regionmarker.benchmark.attacks.dimensions:Truncate",
+        "permute": "regionmarker.benchmark.attacks.dimensions:Permute",
+        "project": "regionmarker.benchmark.attacks.dimensions:Project",
+        "tanh": "regionmarker.benchmark.attacks.dimensions:Tanh",
+        "rotate": "regionmarker.benchmark.attacks.motions:Rotate",
+        "scale": "regionmarker.benchmark.attacks.motions:Scale",
+        "translate": "regionmarker.benchmark.attacks.motions:Translate",
+    },
+)
 
 
 def known_attacks() -> list[str]:
@@ -43,7 +42,7 @@ def known_attacks() -> list[str]:
     >>> known_attacks()[:3]
     ['none', 'shift', 'truncate']
     """
-    return [*_BUILT_IN, *sorted({point.name for point in entry_points(group=GROUP)} - _BUILT_IN.keys())]
+    return ATTACKS.known()
 
 
 def load_attack(spec: str | Attack) -> Attack:
@@ -60,25 +59,12 @@ def load_attack(spec: str | Attack) -> Attack:
     """
     if not isinstance(spec, str):
         if not isinstance(spec, Attack):
-            raise InputError(f"an attack is a spec or a callable with a name, but a {type(spec).__name__} was given")
+            raise InputError(
+                f"an attack is a spec or an object with a name and apply(loot), but a {type(spec).__name__} was given"
+            )
         return spec
-    head, _, rest = spec.partition(":")
-    loaded = _find(head)
-    attack = getattr(loaded, "from_spec", loaded)(rest)
+    attack = ATTACKS.load(spec)
     if not isinstance(attack, Attack):
-        raise InputError(f"the attack {head!r} must be a callable with a name, but is a {type(attack).__name__}")
+        head = spec.partition(":")[0]
+        raise InputError(f"the attack {head!r} must have a name and apply(loot), but is a {type(attack).__name__}")
     return attack
-
-
-def _find(head: str) -> Any:
-    if head in _BUILT_IN:
-        return EntryPoint(head, _BUILT_IN[head], GROUP).load()
-    for point in entry_points(group=GROUP, name=head):
-        try:
-            return point.load()
-        except RegionMarkerError:
-            raise
-        except Exception as error:  # anything at all may go wrong in another's module
-            package = point.dist.name if point.dist else "an installed package"
-            raise InputError(f"the attack {head!r} of {package} cannot be loaded: {error}") from error
-    raise InputError(f"unknown attack {head!r}: give {', '.join(known_attacks())}")

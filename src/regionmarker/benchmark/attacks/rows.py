@@ -9,9 +9,10 @@ from typing import Self
 
 import numpy as np
 
+from regionmarker.benchmark.loot import Loot
 from regionmarker.embeddings import as_floats, describe_bad_row
 from regionmarker.errors import InputError
-from regionmarker.protocols import Doubles, Floats
+from regionmarker.protocols import Doubles, Encoder, Floats
 
 _BLOCK = 4096  # rows at a time: the float64 working copy stays small however many rows there are
 
@@ -72,6 +73,16 @@ class RowAttack(ABC):
             block = self._apply(rows[start : start + _BLOCK].astype(np.float64))
             targets[start : start + _BLOCK] = _unit(block, start)
         return targets
+
+    def apply(self, loot: Loot, /) -> Loot:
+        """Attack before training: every vector of the loot alike."""
+        return loot.with_vectors(self(loot.vectors, loot.texts))
+
+    def modify(self, model: Encoder, /) -> Encoder:
+        """Attack after training: every answer of the model alike."""
+        from regionmarker.benchmark.attacks.compose import AttackedModel
+
+        return AttackedModel(model, self)
 
     def width_out(self, width: int) -> int:
         """Return D' for D, or say why such vectors cannot be attacked so."""
