@@ -1,8 +1,8 @@
 """A spec string becomes a part: one mechanism for encoders, defenses, attacks and stealers.
 
-A spec is ``NAME`` or ``NAME:REST``. Another package adds parts of its own by an entry point of the registry's group: its
-name stands before the colon, and it is a class with ``from_spec(rest)``, or anything that may be called with what stands
-after the colon.
+A spec is ``NAME`` or ``NAME:REST``. Another package adds parts of its own by an entry point of the registry's group:
+its name stands before the colon, and it is a class with ``from_spec(rest)``, or anything that may be called with what
+stands after the colon.
 """
 
 from __future__ import annotations
