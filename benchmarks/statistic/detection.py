@@ -37,7 +37,6 @@ STUDENTS: dict[str, dict[str, Any]] = {
     "provider cut to 384, 1,500 queries": {"queries": 1500, "projection": 384, "hidden": 1024},
     "public features, 1,500 queries, R = 5": {"queries": 1500, "ratio": 5 / 16},
     "public features, 1,500 queries, R = 6": {"queries": 1500, "ratio": 6 / 16},
-    "public features, 800 queries, R = 6": {"queries": 800, "ratio": 6 / 16},
 }
 INNOCENT = "features"
 

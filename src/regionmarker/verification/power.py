@@ -110,7 +110,7 @@ def _shadow(
 
     shadow = replace(key, master=Secret(rng.bytes(32)))
     marker = RegionMarker.from_key(shadow)
-    learnt = solve(factor, seen[0].T @ marker.transform(clean))  # (f, D)
+    learnt = solve(factor, seen[0].T @ marker.transform(clean)).astype(np.float32)  # (f, D)
     probes, pool = _unit(seen[1] @ learnt), _unit(seen[2] @ learnt)
     fidelity = float((probes * marker.transform(questions.probes.embeddings)).sum(axis=1).mean())
     z = Examination.simulated(key, questions, probes, pool).scores()
