@@ -66,10 +66,10 @@ def region_scores(
     v = np.vstack([coordinates[here], pool_coordinates[seen]])  # (T, d)
     marked = (*trigger_regions, *other_regions)
     outside = ~np.isin(region_numbers(v), marked)  # (T,)
-    shift = _region_shifts(S, e, _memberships(S, v, marked), outside)[: len(trigger_regions)]  # (R, D')
+    shift = displacements(S, e, _memberships(S, v, marked), outside)[: len(trigger_regions)]  # (R, D')
     centre = e.mean(axis=0)
     pull = to_clean_space(shift, e - centre, S - S.mean(axis=0))  # (R, D)
-    z = _standardised(pull @ (pool_clean - centre).T, pool_coordinates, seen)  # (R, M)
+    z = standardised(pull @ (pool_clean - centre).T, pool_coordinates, seen)  # (R, M)
     z[:, ~seen] = np.nan
     return z
 
@@ -92,8 +92,8 @@ def _memberships(S: Floats, v: Doubles, regions: tuple[int, ...]) -> Doubles:
     return np.asarray(ndtr((2 * bits - 1) * belief[:, None, :]).prod(axis=2))
 
 
-def _region_shifts(S: Floats, e: Floats, member: Doubles, outside: NDArray[np.bool_]) -> Doubles:
-    """Return the displacement (R, D') that goes with membership, beyond what a ridge map of e predicts.
+def displacements(S: Floats, e: Floats, member: Doubles, outside: NDArray[np.bool_]) -> Doubles:
+    """Return the displacement (R, D') that goes with membership (T, R), beyond what a ridge map of e predicts.
 
     With residuals E = S - X W this is (m'm)^-1 m'E. W (D, D') is never formed: m'X W = (A u)'B, where A and B are the
     rows outside and u = (A'A + penalty)^-1 X'm.
@@ -108,7 +108,7 @@ def _region_shifts(S: Floats, e: Floats, member: Doubles, outside: NDArray[np.bo
     return np.asarray(np.linalg.solve(gram, beyond))
 
 
-def _standardised(raw: AnyArray, covariates: Doubles, seen: NDArray[np.bool_]) -> Doubles:
+def standardised(raw: AnyArray, covariates: Doubles, seen: NDArray[np.bool_]) -> Doubles:
     """Return scores (R, M) less their regression on the covariates (M, d), at unit deviation over the seen columns.
 
     A suspect that shows nothing at all (its answers are a linear map of the clean ones) scores 0 everywhere, so p = 1.
