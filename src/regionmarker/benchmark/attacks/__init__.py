@@ -12,6 +12,8 @@
     paraphrase.py                the mean over other wordings; paraphrasers/ makes them
     publicly.py, residuals.py    what a public encoder predicts, and what it does not
     sampling.py                  detect and drop, avoid regions, cover less, mix in honest data
+    angles.py                    search for the regions, and drop what looks marked; cells.py is its maths
+    perturbation.py              see what moves when a suffix is appended (SPA)
     accounts.py                  two accounts compared or averaged
 
 An attack is given the loot, and answers with what to train on.
@@ -20,6 +22,7 @@ An attack is given the loot, and answers with what to train on.
 from __future__ import annotations
 
 from regionmarker.benchmark.attacks.accounts import Average, Compare
+from regionmarker.benchmark.attacks.angles import Angles
 from regionmarker.benchmark.attacks.compose import AttackedModel, Composed, compose
 from regionmarker.benchmark.attacks.compression import Compress
 from regionmarker.benchmark.attacks.cse import CSE
@@ -27,6 +30,7 @@ from regionmarker.benchmark.attacks.dimensions import Permute, Project, Shift, T
 from regionmarker.benchmark.attacks.motions import Rotate, Scale, Translate
 from regionmarker.benchmark.attacks.noise import Noise, Round, Zero
 from regionmarker.benchmark.attacks.paraphrase import Paraphrase
+from regionmarker.benchmark.attacks.perturbation import Perturb
 from regionmarker.benchmark.attacks.registry import known_attacks, load_attack
 from regionmarker.benchmark.attacks.residuals import Residuals
 from regionmarker.benchmark.attacks.rows import Nothing, RowAttack, SeededAttack
@@ -35,6 +39,7 @@ from regionmarker.benchmark.attacks.whole import LootAttack
 
 __all__ = [
     "CSE",
+    "Angles",
     "AttackedModel",
     "Average",
     "Avoid",
@@ -49,6 +54,7 @@ __all__ = [
     "Nothing",
     "Paraphrase",
     "Permute",
+    "Perturb",
     "Project",
     "Residuals",
     "Rotate",

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from regionmarker.benchmark.attacks.paraphrasers import Paraphraser, load_paraphraser
-from regionmarker.benchmark.attacks.whole import NO_DIRECTION, LootAttack
+from regionmarker.benchmark.attacks.whole import NO_DIRECTION, LootAttack, ask_again
 from regionmarker.benchmark.loot import Loot
 from regionmarker.benchmark.utility import row_cosines
 from regionmarker.embeddings import normalised
@@ -89,12 +89,7 @@ class Paraphrase(LootAttack):
         owners, paraphrases = self._distinct(loot.texts)  # (p,), p texts
         if not paraphrases:
             return loot.vectors
-        answers = loot.ask(paraphrases)  # (p, D)
-        if answers.shape != (len(paraphrases), loot.vectors.shape[1]):
-            raise InputError(
-                f"{self.name} asked for {len(paraphrases)} vectors of width {loot.vectors.shape[1]} and was served "
-                f"{answers.shape}: an attack that asks the provider again comes first in a list"
-            )
+        answers = ask_again(loot, paraphrases, attack=self.name)  # (p, D)
         good = self._cosines(loot, owners, paraphrases, answers) >= self.floor
         return averages(loot.vectors, owners[good], answers[good])
 

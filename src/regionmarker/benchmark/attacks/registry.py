@@ -19,6 +19,8 @@ the defaults, such as ``cse:clusters=10,components=20``:
     avoid       planes, cells, seed
     cover       share, clusters, seed
     mix         share, seed
+    angles      planes, span, share, starts, steps, seed
+    perturb     candidates, suffixes, tail (low, high, both), seed, then the pool: perturb:tail=high,wiki.txt
     compare     first, second, tolerance
     average     first, second
     paraphrase  most, floor, filter (served, public, none), then the paraphraser: paraphrase:floor=0.7,apertium
@@ -57,6 +59,8 @@ ATTACKS = Registry(
         "avoid": "regionmarker.benchmark.attacks.sampling:Avoid",
         "cover": "regionmarker.benchmark.attacks.sampling:Cover",
         "mix": "regionmarker.benchmark.attacks.sampling:Mix",
+        "angles": "regionmarker.benchmark.attacks.angles:Angles",
+        "perturb": "regionmarker.benchmark.attacks.perturbation:Perturb",
         "compare": "regionmarker.benchmark.attacks.accounts:Compare",
         "average": "regionmarker.benchmark.attacks.accounts:Average",
         "paraphrase": "regionmarker.benchmark.attacks.paraphrase:Paraphrase",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import Field, fields
 from typing import Any, ClassVar, Self
 
@@ -11,9 +12,9 @@ import numpy as np
 
 from regionmarker.benchmark.attacks.rows import integer, number
 from regionmarker.benchmark.loot import Loot
-from regionmarker.embeddings import normalised
+from regionmarker.embeddings import as_floats, normalised
 from regionmarker.errors import InputError
-from regionmarker.protocols import AnyArray
+from regionmarker.protocols import AnyArray, Floats
 
 NO_DIRECTION = 1e-4
 """A row shorter than this, after it had unit length, is what rounding left of nothing."""
@@ -134,3 +135,14 @@ def check_rows_of(loot: Loot, least: int, *, attack: str) -> None:
         there = "there is 1" if len(loot) == 1 else f"there are {len(loot)}"
         raise InputError(f"{attack} needs at least {least} texts, but {there}")
     normalised(loot.vectors)
+
+
+def ask_again(loot: Loot, texts: Sequence[str], *, attack: str) -> Floats:
+    """Ask the provider for more vectors of the loot's width, (n, D)."""
+    answers = as_floats(loot.ask(texts), what="served")
+    if answers.shape != (len(texts), loot.vectors.shape[1]):
+        raise InputError(
+            f"{attack} asked for {len(texts)} vectors of width {loot.vectors.shape[1]} and was served "
+            f"{answers.shape}: an attack that asks the provider again comes first in a list"
+        )
+    return answers
