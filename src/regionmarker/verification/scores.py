@@ -59,9 +59,9 @@ def region_scores(
     clean = clean.answered(here, seen)
     marked = (*trigger_regions, *other_regions)
     member = _memberships(S, clean.v, marked)  # (T, R + others)
-    shift = _region_shifts(S, clean.unmarked(marked), member)[: len(trigger_regions)]  # (R, D')
+    shift = displacements(S, clean.unmarked(marked), member)[: len(trigger_regions)]  # (R, D')
     pull = to_clean_space(shift, clean, S - S.mean(axis=0))  # (R, D)
-    z = _standardised(pull @ (clean.pool_clean - clean.centre).T, clean.pool_coordinates, seen)  # (R, M)
+    z = standardised(pull @ (clean.pool_clean - clean.centre).T, clean.pool_coordinates, seen)  # (R, M)
     z[:, ~seen] = np.nan
     return z
 
@@ -84,8 +84,8 @@ def _memberships(S: Floats, v: Doubles, regions: tuple[int, ...]) -> Doubles:
     return np.asarray(ndtr((2 * bits - 1) * belief[:, None, :]).prod(axis=2))
 
 
-def _region_shifts(S: Floats, unmarked: Unmarked, member: Doubles) -> Doubles:
-    """Return the displacement (R, D') that goes with membership, beyond what a ridge map of e predicts.
+def displacements(S: Floats, unmarked: Unmarked, member: Doubles) -> Doubles:
+    """Return the displacement (R, D') that goes with membership (T, R), beyond what a ridge map of e predicts.
 
     With residuals E = S - X W this is (m'm)^-1 m'E. W (D, D') is never formed: m'X W = (A u)'B, where A and B are the
     rows outside and u = (A'A + penalty)^-1 X'm.
@@ -101,7 +101,7 @@ def _region_shifts(S: Floats, unmarked: Unmarked, member: Doubles) -> Doubles:
     return np.asarray(np.linalg.solve(gram, beyond))
 
 
-def _standardised(raw: AnyArray, covariates: Doubles, seen: NDArray[np.bool_]) -> Doubles:
+def standardised(raw: AnyArray, covariates: Doubles, seen: NDArray[np.bool_]) -> Doubles:
     """Return scores (R, M) less their regression on the covariates (M, d), at unit deviation over the seen columns.
 
     A suspect that shows nothing at all (its answers are a linear map of the clean ones) scores 0 everywhere, so p = 1.
