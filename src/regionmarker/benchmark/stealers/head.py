@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
@@ -108,6 +109,15 @@ class FrozenHead:
         self.features, self.hidden, self.epochs, self.start = features, hidden, epochs, start
         self.learning_rate, self.batch_size, self.dropout = learning_rate, batch_size, dropout
         self.patience, self.held_out, self.seed, self.progress = patience, held_out, seed, progress
+
+    @classmethod
+    def from_spec(cls, rest: str, *, cache: str | Path | bool = False, **options: Any) -> FrozenHead:
+        """Load ``head:ENCODER``; ``cache`` is :func:`~regionmarker.encoders.load_encoder`'s."""
+        from regionmarker.encoders import load_encoder  # brings sockets
+
+        if not rest and options.get("features") is None:
+            raise InputError("name the encoder of the head: head:ENCODER, such as head:wordllama")
+        return cls(load_encoder(rest, cache=cache), **options) if rest else cls(**options)
 
     @property
     def name(self) -> str:

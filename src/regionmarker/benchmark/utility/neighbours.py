@@ -1,4 +1,4 @@
-"""What marking costs the honest customer."""
+"""Which texts lie nearest, and how many of them marking leaves there."""
 
 from __future__ import annotations
 
@@ -7,19 +7,6 @@ import numpy as np
 from regionmarker.protocols import Doubles, Floats, Integers
 
 _BLOCK = 1024
-
-
-def row_cosines(before: Floats, after: Floats) -> Doubles:
-    """Return cos(e, e_p) row by row, (n,).
-
-    Examples
-    --------
-    >>> row_cosines(np.eye(2, dtype=np.float32), np.ones((2, 2), dtype=np.float32)).round(3).tolist()
-    [0.707, 0.707]
-    """
-    dots = np.einsum("ij,ij->i", before, after, dtype=np.float64)
-    norms = np.linalg.norm(before.astype(np.float64), axis=1) * np.linalg.norm(after.astype(np.float64), axis=1)
-    return np.asarray(dots / norms)
 
 
 def nearest(rows: Floats, count: int) -> Integers:
