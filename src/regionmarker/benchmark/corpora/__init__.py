@@ -24,7 +24,8 @@ NAMES = ("python", "sst2", "ag_news", "enron", "mind")
 STORED = "stored:"
 """Before the name of a provider whose vectors lie in the data folder."""
 
-__all__ = ["DATA", "FORMATS", "NAMES", "STORED", "Corpus", "Labelled", "check_corpus", "data_folder", "load_corpus"]
+__all__ = ["DATA", "FORMATS", "NAMES", "STORED", "Corpus", "Labelled", "check_corpus", "data_folder", "load_corpus",
+           "load_labelled"]  # fmt: skip
 
 
 def check_corpus(name: str, provider: str, folder: Path | None) -> None:
@@ -74,13 +75,14 @@ def load_corpus(
     check_corpus(name, provider, folder)
     if provider.startswith(STORED) and folder is not None:
         return stored_corpus(name, provider.removeprefix(STORED), folder, limit)
-    data = _texts(name, folder).some(limit)
+    data = load_labelled(name, folder).some(limit)
     if encoder is None:
         from regionmarker.encoders import load_encoder as encoder
     return Corpus(name, provider, data, encoder(provider).encode(list(data.texts)))
 
 
-def _texts(name: str, folder: Path | None) -> Labelled:
+def load_labelled(name: str, folder: Path | None) -> Labelled:
+    """Load the texts and labels of a corpus, without anybody's vectors."""
     if name == "python":
         return python_corpus()
     if name not in NAMES:

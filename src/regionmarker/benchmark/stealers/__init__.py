@@ -4,6 +4,7 @@
     fidelity.py                  how well a copy learnt
     tokens.py, vocabulary.py     a bag of token vectors: no torch, seconds, for the offline demo
     head.py, network.py          a head on a frozen encoder's features: the everyday thief
+    tuning.py                    such a head trained further, for any loss
     registry.py                  a thief by its spec
     simulated.py                 noise in place of training, for curves over fidelity
 
