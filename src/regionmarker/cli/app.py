@@ -10,6 +10,7 @@ from regionmarker._version import __version__
 from regionmarker.cli import evidence, key, tenants
 from regionmarker.cli.demo import demo
 from regionmarker.cli.doctor import doctor
+from regionmarker.cli.impact import impact
 from regionmarker.cli.keygen import keygen
 from regionmarker.cli.mark import mark
 from regionmarker.cli.probes import probes
@@ -30,6 +31,7 @@ app.command()(probes)
 app.command()(verify)
 app.command()(trace)
 app.add_typer(evidence.app, name="evidence")
+app.command()(impact)
 app.add_typer(tenants.app, name="tenants")
 app.command()(doctor)
 
