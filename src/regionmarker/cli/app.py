@@ -13,6 +13,7 @@ from regionmarker.cli.doctor import doctor
 from regionmarker.cli.keygen import keygen
 from regionmarker.cli.mark import mark
 from regionmarker.cli.probes import probes
+from regionmarker.cli.serve import serve
 from regionmarker.cli.trace import trace
 from regionmarker.cli.verify import verify
 
@@ -26,6 +27,7 @@ app.command()(demo)
 app.command()(keygen)
 app.add_typer(key.app, name="key")
 app.command()(mark)
+app.command()(serve)
 app.command()(probes)
 app.command()(verify)
 app.command()(trace)

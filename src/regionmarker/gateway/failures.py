@@ -100,6 +100,4 @@ def invalid_answer(kind: str, message: str) -> Failure:
     'upstream_invalid_response'
     """
     # A client's own retries would not mend it, and would multiply with ours.
-    return Failure(
-        502, "upstream_invalid_response", message, headers=[(b"x-should-retry", b"false")], kind=kind
-    )
+    return Failure(502, "upstream_invalid_response", message, headers=[(b"x-should-retry", b"false")], kind=kind)
