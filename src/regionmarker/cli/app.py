@@ -14,6 +14,7 @@ from regionmarker.cli.impact import impact
 from regionmarker.cli.keygen import keygen
 from regionmarker.cli.mark import mark
 from regionmarker.cli.probes import probes
+from regionmarker.cli.serve import serve
 from regionmarker.cli.trace import trace
 from regionmarker.cli.verify import verify
 
@@ -27,6 +28,7 @@ app.command()(demo)
 app.command()(keygen)
 app.add_typer(key.app, name="key")
 app.command()(mark)
+app.command()(serve)
 app.command()(probes)
 app.command()(verify)
 app.command()(trace)
