@@ -149,3 +149,26 @@ def test_it_looks_by_itself(path, watch, hold, key):
 
     asyncio.run(main())
     assert hold.current().version == 2
+
+
+def test_a_whole_key_is_derived_again_for_a_new_tenant(tmp_path, key, log, registry):
+    from regionmarker.errors import OutsideError
+    from regionmarker.keys.ring import KeyRing
+
+    whole, names = tmp_path / "whole.rmkey", ["acme"]
+    KeyRing((key,)).save(whole)
+    away = []
+
+    def ask():
+        if away:
+            raise OutsideError("the database is away")
+        return names
+
+    hold = Keyhold(open_key(whole, names).serving)
+    watch = KeyWatch(whole, lambda: open_key(whole, names), hold, log, registry, ask)
+    assert asyncio.run(watch.look()) is False
+    names.append("zenith")
+    assert asyncio.run(watch.look()) is True
+    assert hold.current().tenants == ("acme", "zenith")
+    away.append(True)
+    assert asyncio.run(watch.look()) is False

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from structlog.typing import FilteringBoundLogger
 
-from regionmarker.errors import InputError, RegionMarkerError
+from regionmarker.errors import InputError, OutsideError, RegionMarkerError
 from regionmarker.gateway.keyhold import Keyhold, Opened, Snapshot
 
 EVERY_SECONDS = 2.0
@@ -35,6 +35,8 @@ class KeyWatch:
         Whose key is swapped.
     logger, registry
         Where it is told.
+    names
+        The tenants that the key is derived for, where the file is a whole key: a new one calls for a new serving key.
     """
 
     def __init__(
@@ -44,9 +46,12 @@ class KeyWatch:
         keyhold: Keyhold,
         logger: FilteringBoundLogger,
         registry: CollectorRegistry,
+        names: Callable[[], Sequence[str]] = tuple,
     ) -> None:
+        self._names = names
+        self._seen: tuple[str, tuple[str, ...]] = ("", ())
         self._path, self._open, self._keyhold, self._logger = path, open_it, keyhold, logger
-        self._seen = _fingerprint(path)
+        self._seen = self._fingerprint()
         self._lock: asyncio.Lock | None = None
         self.trouble = ""
         self._reloads = Counter(
@@ -64,7 +69,7 @@ class KeyWatch:
 
     async def look(self) -> bool:
         """Load the file if it is another one than before; return whether the key was swapped."""
-        found = await asyncio.to_thread(_fingerprint, self._path)
+        found = await asyncio.to_thread(self._fingerprint)
         if found == self._seen:
             return False
         return await self.reload()
@@ -74,7 +79,7 @@ class KeyWatch:
         if self._lock is None:
             self._lock = asyncio.Lock()
         async with self._lock:  # SIGHUP, the console and the watch may ask at once
-            found = await asyncio.to_thread(_fingerprint, self._path)
+            found = await asyncio.to_thread(self._fingerprint)
             try:
                 opened = await asyncio.to_thread(self._open)
                 self._check(opened)
@@ -118,12 +123,15 @@ class KeyWatch:
         self.trouble = reason
         self._logger.error("THE NEW KEY FILE IS NOT USED, the old key goes on serving", reason=reason)
 
-
-def _fingerprint(path: Path) -> str:
-    """Return what tells one version of a file from the next: a digest, because times and sizes may be the same."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        return f"unreadable: {error.errno}"
-    with os.fdopen(descriptor, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    def _fingerprint(self) -> tuple[str, tuple[str, ...]]:
+        """Return what tells one key from the next: a digest, because times and sizes may be the same, and the names."""
+        try:
+            names = tuple(sorted(self._names()))
+        except OutsideError:
+            names = self._seen[1]  # the database is away: that changes no key
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            return f"unreadable: {error.errno}", names
+        with os.fdopen(descriptor, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest(), names

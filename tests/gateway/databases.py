@@ -1,4 +1,4 @@
-"""What the gateway's tests share: a PostgreSQL server of their own."""
+"""A real PostgreSQL server for the tests of tenants."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
-import pytest
 
 
 def _postgres_programs() -> Path | None:
@@ -48,6 +46,10 @@ class Postgres:
         settings = f"-p {self.port} -k {self.folder} -c listen_addresses='' -c fsync=off -c max_connections=50"
         self.run("pg_ctl", "-D", "data", "-w", "-t", "100", "-l", "log", "-o", settings, "start")
 
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     def stop(self) -> None:
         self.run("pg_ctl", "-D", "data", "-w", "-m", "immediate", "stop")
 
@@ -61,21 +63,7 @@ class Postgres:
         return f"postgresql://gate@/{name}?host={self.folder}&port={self.port}"
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
+def start_postgres() -> Postgres | None:
+    """Start a server; nothing where PostgreSQL is not installed."""
     programs = _postgres_programs()
-    if programs is None:
-        stop = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        stop("PostgreSQL is not installed: run make system as root")
-    server = Postgres(programs)
-    yield server
-    server.stop()
-    shutil.rmtree(server.folder, ignore_errors=True)
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request, tmp_path) -> str:
-    """The address of an empty database, of each kind in turn."""
-    if request.param == "sqlite":
-        return str(tmp_path / "tenants.db")
-    return request.getfixturevalue("postgres").database()
+    return None if programs is None else Postgres(programs)
