@@ -1,8 +1,8 @@
 """The directory that a gateway asks whose an API key is.
 
 Answers are remembered for a few seconds, so that a tenant under load costs one query in that time, and a revoked key
-works no longer than that. When the database does not answer, nobody is let in: clients are told 503. Only an answer that
-is younger than those few seconds outlives the database.
+works no longer than that. When the database does not answer, nobody is let in: clients are told 503. Only an answer
+that is younger than those few seconds outlives the database.
 """
 
 from __future__ import annotations
@@ -119,6 +119,12 @@ class DatabaseDirectory:
         with contextlib.suppress(OutsideError):  # UsageWriter has complained already; shutting down must go on
             await loop.run_in_executor(None, self.usage.close)
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self.engine.dispose()
+
+    def abandon(self) -> None:
+        """Let go of everything where no event loop runs yet; nothing was counted."""
+        self.usage.close()
+        self._threads.shutdown(wait=False)
         self.engine.dispose()
 
     async def _ask(self, api_key: str, key_id: str, digest: str) -> Tenant | None:

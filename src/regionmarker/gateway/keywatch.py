@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -84,7 +83,7 @@ class KeyWatch:
                 opened = await asyncio.to_thread(self._open)
                 self._check(opened)
                 snapshot = await asyncio.to_thread(self._swap, opened)
-            except RegionMarkerError as error:
+            except (RegionMarkerError, OSError) as error:
                 self._seen = found  # tried: not again before it changes
                 self._complain(str(error))
                 return False
@@ -130,8 +129,7 @@ class KeyWatch:
         except OutsideError:
             names = self._seen[1]  # the database is away: that changes no key
         try:
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            with self._path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest(), names
         except OSError as error:
             return f"unreadable: {error.errno}", names
-        with os.fdopen(descriptor, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest(), names
