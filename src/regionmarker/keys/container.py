@@ -61,6 +61,8 @@ def dump_serving(key: ServingKey) -> bytes:
         "provider_rows": key.provider_rows,
         "tenant_rows": dict(key.tenant_rows),
         "reduction": None if key.reduction is None else key.reduction.kind,
+        "commitment": key.commitment,
+        "salt": key.salt,
     }
     arrays = {
         "vectors": key.vectors,
@@ -92,6 +94,8 @@ def load_serving(payload: Secret) -> ServingKey:
             vectors=tensors["vectors"],
             provider_rows=tuple(document["provider_rows"]),
             tenant_rows={name: tuple(rows) for name, rows in document["tenant_rows"].items()},
+            commitment=document.get("commitment"),  # files of the first days have neither
+            salt=document.get("salt"),
         )
     except (KeyError, TypeError, ValueError, IndexError):
         raise UnreadableError from None

@@ -37,6 +37,8 @@ class ServingKey(Sealed):
     vectors: Floats  # (U, D): every target vector in use, once
     provider_rows: tuple[int, ...]  # rows of `vectors`, one a provider region
     tenant_rows: Mapping[str, tuple[int, ...]]  # tenant -> rows of `vectors`, one a tenant region
+    commitment: str | None = None  # to the key that this was made from; None where it is not known
+    salt: str | None = None  # that key's public salt in hexadecimal, "" for none; None where it is not known
 
     @property
     def width(self) -> int:
