@@ -13,7 +13,8 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import cached_property
 from typing import Any
 
 from regionmarker.bulk.job import Job, lay_out
@@ -29,9 +30,14 @@ class ShardWorker:
     """A worker of the pool. Made once in each process; the key that it opens stays there."""
 
     def __init__(self, job: Job, reference: KeyReference) -> None:
-        marker = opened_once(reference)
-        marker.set_params(normalise=job.normalise)
-        self._shard_marker = ShardMarker(job, lay_out(job), marker)
+        self._job = job
+        self._reference = reference
+
+    @cached_property
+    def _shard_marker(self) -> ShardMarker:
+        marker = opened_once(self._reference)
+        marker.set_params(normalise=self._job.normalise)
+        return ShardMarker(self._job, lay_out(self._job), marker)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Mark one shard; an error travels as its sentence, because Ray would add a traceback and the arguments."""
@@ -61,7 +67,7 @@ def ray_engine(job: Job, reference: KeyReference, *, address: str | None = None,
                 compute=ray.data.ActorPoolStrategy(size=count),
                 num_cpus=1,
             )
-            for row in rows.iter_rows():
+            for row in _rows(ray, rows):
                 if row["error"]:
                     raise OutsideError(row["error"]) if row["outside"] else InputError(row["error"])
                 entry = Entry.from_json(row["entry"].encode())
@@ -73,11 +79,22 @@ def ray_engine(job: Job, reference: KeyReference, *, address: str | None = None,
     return mark
 
 
+def _rows(ray: Any, rows: Any) -> Iterator[dict[str, Any]]:
+    try:
+        yield from rows.iter_rows()
+    except ray.exceptions.RayError as error:
+        raise OutsideError(
+            f"Ray failed: {_first_line(error)}; what was finished before stays, and the same command goes on from there"
+        ) from None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 @contextlib.contextmanager
 def cluster(address: str | None) -> Iterator[Any]:
-    """Connect to a Ray cluster, or start one on this machine and end it with the block; a connection that is there
-    already is used and left as it is.
-    """
+    """Connect to a Ray cluster, or start one on this machine; one that is connected already is used and left alone."""
     ray = _import_ray()
     if ray.is_initialized():
         yield ray
@@ -89,8 +106,7 @@ def cluster(address: str | None) -> Iterator[Any]:
         else:
             ray.init(address=address, **quiet)
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0]
-        raise OutsideError(f"cannot reach Ray at {address or 'this machine'}: {said}") from None
+        raise OutsideError(f"cannot reach Ray at {address or 'this machine'}: {_first_line(error)}") from None
     try:
         yield ray
     finally:
@@ -113,15 +129,11 @@ def _import_ray() -> Any:
 
 
 def _absolute(job: Job) -> Job:
-    from dataclasses import replace
-
     return replace(job, source=_full(job.source), target=_full(job.target))
 
 
 def _absolute_key(reference: KeyReference) -> KeyReference:
     """Workers have a working directory of their own."""
-    from dataclasses import replace
-
     secret_file = None if reference.secret_file is None else _full(reference.secret_file)
     return replace(reference, path=_full(reference.path), secret_file=secret_file)
 
