@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from regionmarker._version import __version__
-from regionmarker.cli import bench, evidence, key
+from regionmarker.cli import bench, evidence, key, tenants
 from regionmarker.cli.demo import demo
 from regionmarker.cli.doctor import doctor
 from regionmarker.cli.keygen import keygen
@@ -30,6 +30,7 @@ app.command()(probes)
 app.command()(verify)
 app.command()(trace)
 app.add_typer(evidence.app, name="evidence")
+app.add_typer(tenants.app, name="tenants")
 app.add_typer(bench.app, name="bench")
 app.command()(doctor)
 
