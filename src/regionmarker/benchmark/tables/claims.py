@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from statistics import mean, stdev
 
 from regionmarker.benchmark.tables.paper_tables import kind
 from regionmarker.benchmark.tables.power import losses
@@ -11,6 +12,9 @@ from regionmarker.benchmark.tables.table import Table
 
 MOST_LOST = 0.5
 """Points of accuracy that a defense may cost: the standard of equal utility."""
+UNSURE = 1.0
+"""The standard error of a loss that was measured with fewer than three keys: another seed of the classifier alone does
+as much."""
 RESISTS, HALF = 0.8, 0.2
 
 
@@ -35,7 +39,7 @@ def leaderboard(results: Results) -> Iterable[Table]:
         note = (
             f"Power: the mean over attacks of the share of copies that the decoy test catches at {LEVEL:g}. Resisted: at least "
             f"{RESISTS:.0%} of the copies are caught. Equal utility: the mark costs at most {MOST_LOST:g} points of accuracy on "
-            "average; those that cost more rank behind."
+            "average, allowing for two standard errors; those that cost more rank behind."
         )
         yield Table("leaderboard", "Leaderboard", heads, rows, note)
 
@@ -46,7 +50,7 @@ def _standing(defense: str, rows: Results) -> tuple[tuple[bool, float], tuple[st
     if not shares:
         return None
     lost = losses(rows)
-    dear = bool(lost) and sum(lost) / len(lost) > MOST_LOST
+    dear = _is_dear(lost)
     power = sum(shares) / len(shares)
     resisted = sum(part >= RESISTS for part in shares)
     return (dear, -power), (
@@ -54,6 +58,14 @@ def _standing(defense: str, rows: Results) -> tuple[tuple[bool, float], tuple[st
         share(rows.innocents.detected()), share(rows.copies.called_copies()), share(rows.innocents.called_copies()),
         mean_sd(lost), mean_sd(rows.values("overlap"), 3),
     )  # fmt: skip
+
+
+def _is_dear(lost: Sequence[float]) -> bool:
+    """Return whether a mark costs more than the standard allows, beyond doubt: by two standard errors."""
+    if not lost:
+        return False
+    error = stdev(lost) / len(lost) ** 0.5 if len(lost) >= 3 else UNSURE
+    return mean(lost) - 2 * error > MOST_LOST
 
 
 def claims(results: Results) -> Iterable[Table]:
@@ -75,9 +87,8 @@ def claims(results: Results) -> Iterable[Table]:
                           f"{share(of.innocents.detected())} blameless caught"))  # fmt: skip
     lost = losses(rows)
     if lost:
-        mean = sum(lost) / len(lost)
         kept = mean_sd(rows.values("overlap"), 3)
-        verdict = "holds" if mean <= MOST_LOST else "does not hold"
+        verdict = "does not hold" if _is_dear(lost) else "holds" if mean(lost) <= MOST_LOST else "cannot be told"
         lines.append(("negligible effect on utility", verdict, f"{mean_sd(lost)} points of accuracy lost",
                       f"{kept} of the ten nearest neighbours kept"))  # fmt: skip
     if lines:
