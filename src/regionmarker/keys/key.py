@@ -109,7 +109,6 @@ class Key(Sealed):
 
     def serving(self, tenants: Sequence[str] = ("",)) -> ServingKey:
         """Return what marking needs and no more: no master secret, no texts, only the targets of these tenants."""
-        from regionmarker.keys.commitment import commit  # it needs Key itself
 
         names = tuple(dict.fromkeys(("", *tenants)))
         tuples = {name: self.tenant_targets(name) for name in names}
