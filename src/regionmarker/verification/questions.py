@@ -22,6 +22,7 @@ from regionmarker.keys.key import Key, TextSet
 from regionmarker.keys.secret import Sealed
 from regionmarker.marking.regions import POPULATED_SHARE, region_numbers
 from regionmarker.protocols import Doubles, Integers
+from regionmarker.verification.cleanside import CleanSide
 
 DEFAULT_BUDGET = 3000
 ENOUGH_PROBES = 30
@@ -78,6 +79,8 @@ class Questions(Sealed):
         The region number of each probe, (m,).
     coordinates
         The signed distance of each probe to each hyperplane, (m, d).
+    pool_coordinates
+        The same of each pool text, (M, d).
     populated
         The numbers of the populated regions, from which the probes come.
     """
@@ -87,6 +90,7 @@ class Questions(Sealed):
     probes: TextSet
     cells: Integers
     coordinates: Doubles
+    pool_coordinates: Doubles
     populated: tuple[int, ...]
 
     def __len__(self) -> int:
@@ -96,6 +100,11 @@ class Questions(Sealed):
     def margins(self) -> Doubles:
         """The distance of each probe to the nearest hyperplane, (m,)."""
         return np.asarray(np.abs(self.coordinates).min(axis=1))
+
+    @cached_property
+    def clean(self) -> CleanSide:
+        """The clean half of the decoy test: every suspect that is judged by these questions shares it."""
+        return CleanSide(self.probes.embeddings, self.coordinates, self.pool.embeddings, self.pool_coordinates)
 
     @cached_property
     def counts(self) -> dict[int, int]:
@@ -233,6 +242,7 @@ class _Candidates(Sealed):
             probes=probes,
             cells=region_numbers(coordinates),
             coordinates=coordinates,
+            pool_coordinates=key.signed_distances(key.pool.embeddings),
             populated=self.populated,
         )
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from regionmarker.protocols import AnyArray, Doubles, Floats
 from regionmarker.verification.alignment import to_clean_space
+from regionmarker.verification.cleanside import CleanSide, Unmarked
 from regionmarker.verification.scores import displacements, standardised
 
 
@@ -38,13 +39,14 @@ def pull_scores(
     shifts
         A second estimate of the displacement that each mark makes, in the suspect's space, (R, D').
     """
-    S, e = answers.astype(np.float32), clean.astype(np.float32)
-    found = displacements(S, e, weights, np.asarray(~weights.any(axis=1)))  # (R, D')
-    centre = e.mean(axis=0)
+    S = answers.astype(np.float32)
+    nowhere = np.empty((0, 0))  # the candidates are not asked, and there are no hyperplanes
+    side = CleanSide(clean, np.empty((len(clean), 0)), clean[:0], nowhere)
+    found = displacements(S, Unmarked.of(side.e, np.asarray(~weights.any(axis=1))), weights)  # (R, D')
     both = found if shifts is None else np.vstack([found, shifts])  # (R or 2R, D')
-    pull = to_clean_space(both, e - centre, S - S.mean(axis=0))  # (R or 2R, D)
+    pull = to_clean_space(both, side, S - S.mean(axis=0))  # (R or 2R, D)
     seen = np.ones(len(pool_clean), dtype=bool)
-    z = standardised(pull @ (pool_clean - centre).T, covariates, seen)
+    z = standardised(pull @ (pool_clean - side.centre).T, covariates, seen)
     if shifts is None:
         return z
     # Two looks at the same displacement, each in units of its own noise.
