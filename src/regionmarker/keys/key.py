@@ -134,7 +134,7 @@ class Key(Sealed):
             provider_rows=tuple(row_of[place] for place in self.provider_targets()),
             tenant_rows={name: tuple(row_of[place] for place in drawn) for name, drawn in tuples.items() if name},
             encoder=self.encoder,
-            commitment="" if self.test else commit(self),
+            salt=self.salt.hex(),
             shares=self.shares,
         )
 

@@ -11,6 +11,7 @@ from regionmarker.standard_library import sentences_by_module
 
 _LABELS = 8
 _TEST_SHARE = 0.15
+_READ = 9000  # sentences: reading all of the library takes seconds and adds nothing
 
 
 def python_corpus() -> Labelled:
@@ -19,10 +20,10 @@ def python_corpus() -> Labelled:
     Examples
     --------
     >>> corpus = python_corpus()
-    >>> len(corpus) > 3000, sorted(set(corpus.labels.tolist())) == list(range(8))
+    >>> len(corpus) > 2500, sorted(set(corpus.labels.tolist())) == list(range(8))
     (True, True)
     """
-    found = sentences_by_module()
+    found = sentences_by_module(_READ)
     modules = [name for name, _ in Counter(found.values()).most_common(_LABELS)]
     kept = [(text, modules.index(name)) for text, name in found.items() if name in modules]
     test = np.random.default_rng(21).random(len(kept)) < _TEST_SHARE

@@ -61,7 +61,12 @@ class Cell:
     @property
     def guilty(self) -> bool:
         """Whether the suspect was trained on marked vectors."""
-        return self.suspect == COPY and self.defense != NO_DEFENSE
+        return self.suspect == COPY and not self.unmarked
+
+    @property
+    def unmarked(self) -> bool:
+        """Whether the cell's defense serves clean vectors: ``none``, whatever its settings."""
+        return self.defense.partition(":")[0] == NO_DEFENSE
 
     @property
     def stolen(self) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from regionmarker.benchmark.grid.cell import COPY, PORTRAIT, Cell
+from regionmarker.benchmark.grid.cell import PORTRAIT, Cell
 from regionmarker.benchmark.grid.row import failed
 from regionmarker.benchmark.grid.workbench import Workbench
 from regionmarker.benchmark.utility import classify, neighbour_overlap, row_cosines
@@ -48,7 +48,7 @@ def _judged(cell: Cell, bench: Workbench) -> dict[str, Any]:
         "seconds_transform": fitted.seconds_transform,
     }
     if cell.stolen:
-        theft = bench.theft(cell) if cell.suspect == COPY else bench.unmarked(cell)
+        theft = bench.theft(cell)
         suspect = theft.model
         found |= {name: value for name, value in vars(theft).items() if name != "model"}
     else:
@@ -96,8 +96,7 @@ def _served_utility(cell: Cell, bench: Workbench) -> dict[str, float]:
 
 def _stolen_utility(cell: Cell, bench: Workbench, model: Encoder) -> dict[str, float]:
     """Return what the thief has got: the same classifier on the copy's answers."""
-    thief = asdict(cell.shared) if cell.suspect != COPY else asdict(cell) | {"parameters": ()}
-    key = ("stolen", *((name, str(value)) for name, value in sorted(thief.items())))
+    key = ("stolen", replace(cell if cell.guilty else cell.shared, parameters=()))
 
     def stolen() -> dict[str, float]:
         scene, texts = bench.scene(cell), bench.corpus(cell).texts

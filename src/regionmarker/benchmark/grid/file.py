@@ -27,7 +27,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from regionmarker.benchmark.grid.cell import COPY, NO_DEFENSE, PORTRAIT, UNMARKED, Cell
+from regionmarker.benchmark.grid.cell import COPY, PORTRAIT, UNMARKED, Cell
 from regionmarker.errors import InputError
 
 Parameter = float | str
@@ -87,7 +87,7 @@ def _filled(chosen: Mapping[str, Parameter], seed: int) -> Any:
 
 def _plain(cell: Cell) -> Cell:
     """Leave away what cannot matter, so that equal cells are equal: who buys nothing is not attacked."""
-    if cell.suspect == UNMARKED and cell.defense == NO_DEFENSE:
+    if cell.suspect == UNMARKED and cell.unmarked:
         cell = replace(cell, suspect=COPY)  # without a mark it is the same copy
     if not cell.stolen:
         cell = replace(cell, attacks=(), stealer="", public="")

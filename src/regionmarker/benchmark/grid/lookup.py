@@ -21,7 +21,7 @@ class LookupEncoder:
     >>> known.encode(["c"])
     Traceback (most recent call last):
     ...
-    regionmarker.errors.InputError: the vectors of known are stored, and none is for 1 of these texts
+    regionmarker.errors.InputError: the vectors of known are stored, but not that of 'c'
     """
 
     def __init__(
@@ -45,12 +45,12 @@ class LookupEncoder:
         found = self._rows[places]  # a copy
         new = np.flatnonzero(places < 0)
         if len(new):
-            found[new] = self._own().encode([texts[place] for place in new])
+            found[new] = self._own(texts[new[0]]).encode([texts[place] for place in new])
         return found
 
-    def _own(self) -> Encoder:
+    def _own(self, text: str) -> Encoder:
         if self._load is None:
-            raise InputError(f"the vectors of {self.name} are stored, and none is for 1 of these texts")
+            raise InputError(f"the vectors of {self.name} are stored, but not that of {text[:40]!r}")
         if self._encoder is None:
             self._encoder = self._load()
         return self._encoder

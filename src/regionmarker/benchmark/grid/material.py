@@ -55,16 +55,11 @@ class Material:
 
     def embed(self, cells: Iterable[Cell], encoder: Callable[[str], Encoder]) -> None:
         """Embed the corpora by the public encoders that cells use, once for all workers."""
-        for key, spec, texts in self._wanted(cells):
-            if (key, spec) not in self.features:
-                self.features[key, spec] = encoder(spec).encode(list(texts))
-
-    def _wanted(self, cells: Iterable[Cell]) -> Iterable[tuple[Key, str, tuple[str, ...]]]:
-        """Yield corpus, encoder's spec and texts; paraphrases are embedded only where somebody trains on them."""
         for cell in cells:
             for spec in features_of(cell):
-                corpus = self.corpus(cell)
-                yield corpus_key(cell), expand(spec, self.encoders), corpus.all_texts
+                key = corpus_key(cell), expand(spec, self.encoders)
+                if key not in self.features:
+                    self.features[key] = encoder(key[1]).encode(list(self.corpus(cell).texts))
 
 
 def corpus_key(cell: Cell) -> Key:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from regionmarker.benchmark.corpora import check_corpus, data_folder
+from regionmarker.benchmark.corpora import STORED, check_corpus, data_folder
 from regionmarker.benchmark.grid.cell import COPY, PORTRAIT, PROVIDER, UNMARKED, Cell, expand
 from regionmarker.benchmark.grid.engines import check_engine, make_pool, run_batches
 from regionmarker.benchmark.grid.file import Grid
@@ -40,7 +40,7 @@ def check_grid(grid: Grid, data_dir: Path | None = None) -> None:
     encoders, folder = dict(grid.encoders), data_folder(data_dir)
     for name, provider, _ in dict.fromkeys(corpus_key(cell) for cell in grid.cells):
         check_corpus(name, expand(provider, encoders), folder)
-        if not provider.startswith("stored:"):
+        if not provider.startswith(STORED):
             ENCODERS.check(expand(provider, encoders))
     for spec in dict.fromkeys(cell.defense for cell in grid.cells):
         load_defense(expand(spec, encoders), seed=0)

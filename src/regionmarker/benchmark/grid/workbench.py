@@ -6,10 +6,10 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from regionmarker.benchmark.corpora import Corpus
-from regionmarker.benchmark.grid.cell import NO_DEFENSE, PROVIDER, Cell, expand
+from regionmarker.benchmark.corpora import STORED, Corpus
+from regionmarker.benchmark.grid.cell import PROVIDER, UNMARKED, Cell, expand
 from regionmarker.benchmark.grid.lookup import LookupEncoder
 from regionmarker.benchmark.grid.material import Key, Material, corpus_key
 from regionmarker.benchmark.grid.memo import Memo
@@ -17,9 +17,6 @@ from regionmarker.benchmark.grid.scene import Scene
 from regionmarker.benchmark.loot import Loot
 from regionmarker.benchmark.protocols import Defense, Stealer
 from regionmarker.protocols import Encoder, Floats
-
-if TYPE_CHECKING:
-    from regionmarker.benchmark.grid.attacking import Plan
 
 DefenseLoader = Callable[..., Defense]
 
@@ -89,6 +86,7 @@ class Workbench:
         started = time.perf_counter()
         defense = self._load_defense(self._spec(cell.defense), seed=cell.seed, counts=self._counts(texts))
         defense = defense.fit(texts, corpus.clean[own])
+        defense.transform(corpus.clean[:2], list(corpus.texts[:2]))  # compiles what is compiled; not timed as marking
         fitted = time.perf_counter()
         served = defense.transform(corpus.clean, list(corpus.texts))
         served.setflags(write=False)
@@ -96,28 +94,26 @@ class Workbench:
         return Fitted(defense, served, fitted - started, spent / len(served))
 
     def theft(self, cell: Cell) -> Theft:
-        """Return the copy that the cell's thief makes of what the cell's defense serves, attacks and all."""
-        key = replace(cell, suspect="", parameters=())
-        return self._thefts.get(key, lambda: self._steal(cell))
-
-    def unmarked(self, cell: Cell) -> Theft:
-        """Return the copy that the same thief makes of unmarked vectors."""
-        return self.theft(replace(cell, defense=NO_DEFENSE))
+        """Return the copy that the cell's thief makes of what is served to it, attacks and all."""
+        if cell.unmarked or cell.suspect == UNMARKED:
+            cell = cell.shared
+        return self._thefts.get(replace(cell, parameters=()), lambda: self._steal(cell))
 
     def _steal(self, cell: Cell) -> Theft:
         from regionmarker.benchmark.grid.attacking import plan_attacks
 
-        corpus, scene, fitted = self.corpus(cell), self.scene(cell), self.fitted(cell)
-        plan: Plan = plan_attacks([self._spec(attack) for attack in cell.attacks], corpus)
-        clean = self.clean(cell)
+        corpus, scene, clean = self.corpus(cell), self.scene(cell), self.clean(cell)
+        plan = plan_attacks([self._spec(attack) for attack in cell.attacks], corpus)
         public = self.encoder(cell, cell.public) if cell.public else None
+        served = corpus.clean if cell.unmarked else self.fitted(cell).served
 
         def service(texts: Sequence[str], /, *, account: str = "") -> Floats:
-            return fitted.defense.transform(clean.encode(texts), list(texts), account=account)
+            rows = clean.encode(texts)
+            return rows if cell.unmarked else self.fitted(cell).defense.transform(rows, list(texts), account=account)
 
         texts = tuple(corpus.texts[place] for place in scene.bought)
         started = time.perf_counter()
-        loot = plan.apply(Loot(texts, fitted.served[scene.bought], service, public))
+        loot = plan.apply(Loot(texts, served[scene.bought], service, public))
         attacked = time.perf_counter()
         truth = clean.encode(loot.texts) if clean.knows(loot.texts) else None
         model = self._stealer(cell).steal(list(loot.texts), loot.vectors, clean=truth)
@@ -135,7 +131,9 @@ class Workbench:
     def clean(self, cell: Cell) -> LookupEncoder:
         """Return the provider without any mark."""
         corpus, spec = self.corpus(cell), self._spec(cell.provider)
-        load = None if spec.startswith("stored:") else lambda: self._plain_encoder(spec)
+        if spec.startswith(STORED):  # texts that nobody stored need the provider itself, if the grid names it
+            spec = self.material.encoders.get(spec.removeprefix(STORED), "")
+        load = (lambda: self._plain_encoder(spec)) if spec else None
         return LookupEncoder(cell.provider, corpus.all_texts, corpus.all_clean, load)
 
     def encoder(self, cell: Cell, spec: str) -> Encoder:
@@ -147,7 +145,7 @@ class Workbench:
         features = self.material.features.get((key, spec))
         if features is None:
             return self._plain_encoder(spec)
-        return LookupEncoder(spec, self.material.corpora[key].all_texts, features, lambda: self._plain_encoder(spec))
+        return LookupEncoder(spec, self.material.corpora[key].texts, features, lambda: self._plain_encoder(spec))
 
     def _plain_encoder(self, spec: str) -> Encoder:
         return self._encoders.get(spec, lambda: cached_encoder(spec, self.material))
@@ -166,9 +164,10 @@ class Workbench:
 
     def _teacher(self, cell: Cell) -> LookupEncoder:
         """Return the provider as it serves, for copies that are noise on its answers."""
-        fitted, corpus, clean = self.fitted(cell), self.corpus(cell), self.clean(cell)
-        texts = corpus.all_texts
-        return LookupEncoder("served", texts, fitted.defense.transform(clean.encode(texts), list(texts)))
+        texts = self.corpus(cell).all_texts
+        rows = self.clean(cell).encode(texts)
+        served = rows if cell.unmarked else self.fitted(cell).defense.transform(rows, list(texts))
+        return LookupEncoder("served", texts, served)
 
     def _spec(self, spec: str) -> str:
         return expand(spec, self.material.encoders)
