@@ -85,9 +85,8 @@ def keygen(
     with progress("reading", None, quiet=json) as (bars, task):
         if engine == "ray":
             with _locking(out, secret_file) as reference:
-                look = _look_on_ray(
-                    corpus, reference, encoder, normalise, address, lambda rows: bars.advance(task, rows)
-                )
+                advance = partial(bars.advance, task)
+                look = _look_on_ray(corpus, reference, encoder, normalise, address, advance)
                 marker.fit_survey(look, encoder_name=name)
         else:
             blocks = _blocks(corpus, loaded, on_texts=lambda count: bars.advance(task, count))
