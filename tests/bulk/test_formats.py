@@ -61,12 +61,13 @@ def test_arrow_files_and_streams(mark, tmp_path, table, bulk_marker, stream):
 
 @pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", "<f8"])
 def test_numpy_matrices(mark, tmp_path, embeddings, bulk_marker, dtype):
+    native = np.dtype(dtype).newbyteorder("=")
     rows = embeddings[:ROWS].astype(dtype)
     np.save(tmp_path / "a.npy", np.asfortranarray(rows))
     mark(tmp_path / "a.npy", tmp_path / "out.parquet", verify_output=True)
     found = pq.read_table(tmp_path / "out.parquet")
-    assert found.schema.field("embedding").type == pa.list_(pa.from_numpy_dtype(np.dtype(dtype).newbyteorder("=")), rows.shape[1])
-    served = bulk_marker.transform(np.ascontiguousarray(rows, dtype=np.dtype(dtype).newbyteorder("=")))
+    assert found.schema.field("embedding").type == pa.list_(pa.from_numpy_dtype(native), rows.shape[1])
+    served = bulk_marker.transform(np.ascontiguousarray(rows, dtype=native))
     assert np.array_equal(matrix(found), served)
 
 

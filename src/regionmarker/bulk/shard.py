@@ -78,7 +78,8 @@ class ShardMarker:
         self, shard: Shard, source: Source, partial: Path, aside: Aside, on_rows: Callable[[int], None]
     ) -> tuple[int, str]:
         rows = 0
-        options = source.layout(self.job.column)
+        # Compliant names would call every list's items "element", whatever they were called before.
+        options = {**source.layout(self.job.column), "use_compliant_nested_type": False}
         with (
             ahead(self._marked(shard, source, aside)) as batches,
             writing(self.layout.target.where, shard.name),
