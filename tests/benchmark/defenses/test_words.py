@@ -9,26 +9,8 @@ from regionmarker.benchmark.defenses.words import TokenCounts, draw_words
 from regionmarker.errors import InputError
 
 PUBLISHED = [
-    "announced",
-    "find",
-    "put",
-    "al",
-    "san",
-    "themselves",
-    "established",
-    "ground",
-    "union",
-    "stars",
-    "help",
-    "move",
-    "street",
-    "f",
-    "route",
-    "hurricane",
-    "minutes",
-    "hard",
-    "real",
-    "j",
+    *("announced", "find", "put", "al", "san", "themselves", "established", "ground", "union", "stars"),
+    *("help", "move", "street", "f", "route", "hurricane", "minutes", "hard", "real", "j"),
 ]
 
 
