@@ -41,12 +41,9 @@ ALSO_REFUSED = {("every text three times", "compress"), ("one text many times", 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory, sentences: list[str]) -> Path:
     """A table of paraphrases with a text that has none, one that has its own words again, and one that has eight."""
-    pairs = [(text, f"{other} {word}") for text in sentences[5:150] for word in ("indeed", "so") for other in (text,)]
+    pairs = [(text, f"{text} {word}") for text in sentences[5:150] for word in ("indeed", "so")]
     pairs += [(sentences[1], f"  {sentences[1]} "), (sentences[1], sentences[1])]
-    pairs += [
-        (sentences[2], f"{sentences[2]} {word}")
-        for word in ["one", "two", "three", "four", "five", "six", "seven", "eight"]
-    ]
+    pairs += [(sentences[2], f"{sentences[2]} {number}") for number in range(8)]
     pairs += [(sentences[3], "quite another matter"), (sentences[4], " ")]
     path = tmp_path_factory.mktemp("table") / "paraphrases.parquet"
     originals, texts = zip(*pairs, strict=True)
