@@ -12,6 +12,7 @@ from regionmarker.cli.demo import demo
 from regionmarker.cli.doctor import doctor
 from regionmarker.cli.keygen import keygen
 from regionmarker.cli.mark import mark
+from regionmarker.cli.plan import plan
 from regionmarker.cli.probes import probes
 from regionmarker.cli.trace import trace
 from regionmarker.cli.verify import verify
@@ -23,6 +24,7 @@ app = typer.Typer(
     help="Proof of theft for embedding models: mark the vectors you serve, convict the copies, never the innocent.",
 )
 app.command()(demo)
+app.command()(plan)
 app.command()(keygen)
 app.add_typer(key.app, name="key")
 app.command()(mark)
