@@ -13,20 +13,7 @@ import pytest
 
 from regionmarker.cli import main
 
-QUICK = [
-    "--dimension",
-    "2",
-    "--ratio",
-    "0.25",
-    "--strength",
-    "0.4",
-    "--subspace",
-    "16",
-    "--keys",
-    "1",
-    "--confirm",
-    "1",
-]
+QUICK = ["--dimension=2", "--ratio=0.5", "--strength=0.3", "--subspace=16", "--keys=1", "--confirm=1"]
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +36,7 @@ def test_a_plan_is_shown_saved_and_gone_on_with(corpus: Path, tmp_path: Path, ca
     out = tmp_path / "plan"
     arguments = ["--corpus", corpus, *QUICK, "--utility-loss", "0.7", "--fidelity", "0.6", "--out", out]
     code, shown, told = run(capsys, *arguments)
-    assert code == 0
+    assert code == 0, told
     assert "dimension 2, ratio 0.5, strength 0.3, subspace 16" in shown
     assert "would you catch it" in shown
     assert "Settings against the wanted thief" in told
@@ -66,6 +53,9 @@ def test_no_settings_within_the_utility_is_said(corpus: Path, capsys: Any) -> No
     assert code == 0
     assert shown == ""
     assert "allow more with --utility-loss" in " ".join(told.split())
+    code, shown, told = run(capsys, "--corpus", corpus, *QUICK[2:], "--dimension=2", "--ratio=0.25", "--fidelity=0.4")
+    assert (code, shown) == (0, "")
+    assert "None of these keys can be made from this corpus: 1 of 250 targets cannot give" in " ".join(told.split())
 
 
 def test_mistakes_are_one_sentence(corpus: Path, tmp_path: Path, capsys: Any) -> None:

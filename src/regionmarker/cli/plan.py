@@ -130,6 +130,9 @@ def _save(found: Plan, folder: Path) -> None:
 def _show(found: Plan) -> None:
     _table("Settings against the wanted thief", found.tried)
     wishes, best = found.wishes, found.recommended
+    if best is None and all(one.failed for one in found.tried):
+        people.print(f"\nNone of these keys can be made from this corpus: {found.tried[0].failed}", markup=False)
+        return
     if best is None:
         people.print(
             f"\nNo settings cost at most {wishes.utility_loss:.0%} of the nearest neighbours: allow more with "
@@ -159,7 +162,7 @@ def _table(title: str, outcomes: tuple[Outcome, ...]) -> None:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=None)
-    for name in ("dimension", "ratio", "strength", "subspace", "fidelity", "asked", "changed", "signal", "caught"):
+    for name in ("d", "ratio", "strength", "k", "fidelity", "asked", "changed", "signal", "caught"):
         table.add_column(name, justify="right")
     for one in outcomes:
         chosen = one.candidate
@@ -168,7 +171,7 @@ def _table(title: str, outcomes: tuple[Outcome, ...]) -> None:
             f"{one.fidelity:.2f}",
             str(one.queries),
             f"{one.utility_loss:.1%}",
-            f"{one.signal:.1f} ± {one.error:.1f}",
+            f"{one.signal:.1f}" + (f" ± {one.error:.1f}" if one.error == one.error else ""),  # one trial has no error
             f"{one.caught:.0%} of {one.trials}",
         ]
         table.add_row(*start, *(["", "", "", "", "no such key"] if one.failed else values))
