@@ -38,7 +38,8 @@ def main() -> None:
     for fit in CORPORA:
         found: dict[str, list[float]] = {name: [] for name in CORPORA}
         for seed in range(KEYS):
-            marker = RegionMarker(seed=seed, pool=512, reservoir=2048).fit(texts[fit][:FIT], embeddings=vectors[fit][:FIT])
+            marker = RegionMarker(seed=seed, pool=512, reservoir=2048)
+            marker.fit(texts[fit][:FIT], embeddings=vectors[fit][:FIT])
             for name in CORPORA:
                 shares = region_shares(marker.regions(vectors[name][FIT:]), marker.dimension)
                 found[name].append(total_variation(shares, marker.key_.shares))
