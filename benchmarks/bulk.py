@@ -126,9 +126,15 @@ def child(what: str, source: Path, target: Path, workers: int | None) -> None:
     facts = {
         "seconds": time.perf_counter() - start,
         "processor_seconds": processor_seconds() - before,
-        "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_megabytes": peak_megabytes(),
     }
     print(json.dumps(facts))
+
+
+def peak_megabytes() -> float:
+    """Return this process's own peak; getrusage would count what its parent had in memory when it was started."""
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) / 1024
 
 
 def processor_seconds() -> float:

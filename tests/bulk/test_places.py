@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -85,54 +84,63 @@ def test_a_killed_process_leaves_its_spool_to_the_next_one(monkeypatch, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.fixture(scope="module")
-def s3():
-    """A server that speaks S3, and the environment in which a client finds it."""
-    server_module = pytest.importorskip("moto.server", reason="moto is not installed")
-    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    _, port = server.get_host_and_port()
-    url = f"http://127.0.0.1:{port}"
-    request(f"{url}/vectors", "PUT")
-    keys = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests", "AWS_DEFAULT_REGION": "us-east-1"}
-    yield url, {**os.environ, **keys, "AWS_ENDPOINT_URL": url}
-    server.stop()
+# A server that speaks S3 in a process of its own: it uploads a folder, says its port, and later writes a bucket out.
+SERVER = """
+import sys
+from pathlib import Path
+import boto3
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+url = "http://127.0.0.1:%d" % server.get_host_and_port()[1]
+client = boto3.client("s3", endpoint_url=url)
+client.create_bucket(Bucket="vectors")
+for path in Path(sys.argv[1]).iterdir():
+    client.put_object(Bucket="vectors", Key="in/" + path.name, Body=path.read_bytes())
+print(url, flush=True)
+for line in sys.stdin:
+    for item in client.list_objects_v2(Bucket="vectors", Prefix="out/")["Contents"]:
+        path = Path(line.strip()) / item["Key"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(client.get_object(Bucket="vectors", Key=item["Key"])["Body"].read())
+    print("written", flush=True)
+"""
 
 
-def request(url: str, method: str = "GET", content: bytes | None = None) -> bytes:
-    with urllib.request.urlopen(urllib.request.Request(url, data=content, method=method), timeout=60) as answer:
-        return answer.read()
+def marked_on_s3(environment, key, source, target) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "regionmarker", "mark", "--json", "--key", str(key), source, target]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
 
 
-def test_a_job_on_s3_equals_one_on_disk(s3, mark, shards, tmp_path, bulk_keys):
+def test_a_job_on_s3_equals_one_on_disk(mark, shards, tmp_path, bulk_keys):
+    pytest.importorskip("moto.server", reason="moto is not installed")
     pytest.importorskip("s3fs", reason="s3fs is not installed")
-    url, environment = s3
     source = shards(3)
     on_disk = mark(source, tmp_path / "out")
-    for path in source.iterdir():
-        request(f"{url}/vectors/in/{path.name}", "PUT", path.read_bytes())
-    command = [sys.executable, "-m", "regionmarker", "mark", "--json", "--key", str(bulk_keys / "key-serving.rmkey")]
-    runs = [
-        subprocess.run(
-            [*command, "s3://vectors/in", "s3://vectors/out"], capture_output=True, text=True, env=environment
-        )
-        for _ in range(2)
-    ]
+    names = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests", "AWS_DEFAULT_REGION": "us-east-1"}
+    environment = {**os.environ, **names}
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER, source],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
+    ) as server:  # fmt: skip
+        environment["AWS_ENDPOINT_URL"] = server.stdout.readline().strip()
+        key = bulk_keys / "key-serving.rmkey"
+        runs = [marked_on_s3(environment, key, "s3://vectors/in", "s3://vectors/out") for _ in range(2)]
+        nowhere = marked_on_s3(environment, key, "s3://nobodys/in", str(tmp_path / "never"))
+        server.stdin.write(f"{tmp_path / 's3'}\n")
+        server.stdin.flush()
+        server.stdout.readline()
+        server.stdin.close()
     assert [run.returncode for run in runs] == [0, 0], runs[0].stderr + runs[1].stderr
     assert [json.loads(run.stdout)["already_done"] for run in runs] == [0, 3]
+    there = tmp_path / "s3" / "out"
     for entry in on_disk.manifest["shards"]:
-        assert request(f"{url}/vectors/out/{entry['shard']}") == (tmp_path / "out" / entry["shard"]).read_bytes()
-    manifest = json.loads(request(f"{url}/vectors/out/_regionmarker/manifest.json"))
-    for there, here in zip(manifest["shards"], on_disk.manifest["shards"], strict=True):
-        assert {**there, "input_stamp": ""} == {**here, "input_stamp": ""}
+        assert (there / entry["shard"]).read_bytes() == (tmp_path / "out" / entry["shard"]).read_bytes()
+    manifest = json.loads((there / "_regionmarker" / "manifest.json").read_bytes())
+    for far, near in zip(manifest["shards"], on_disk.manifest["shards"], strict=True):
+        assert {**far, "input_stamp": ""} == {**near, "input_stamp": ""}
     assert temporary_files(tmp_path) == []
-
-
-def test_a_bucket_that_is_not_there_is_one_sentence(s3, tmp_path, bulk_keys):
-    pytest.importorskip("s3fs", reason="s3fs is not installed")
-    command = [sys.executable, "-m", "regionmarker", "mark", "--key", str(bulk_keys / "key-serving.rmkey")]
-    done = subprocess.run([*command, "s3://nobodys/in", "out"], capture_output=True, text=True, env=s3[1], cwd=tmp_path)
-    assert done.returncode in (2, 3)
-    assert "s3://nobodys/in" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert not (tmp_path / "out").exists()
+    assert nowhere.returncode in (2, 3)
+    assert "s3://nobodys/in" in nowhere.stderr
+    assert len(nowhere.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "never").exists()
