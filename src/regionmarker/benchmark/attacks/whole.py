@@ -38,7 +38,7 @@ class Spec:
     def name(self) -> str:
         """The spec that loads it again: the settings that are not the defaults, in order."""
         parts = [
-            f"{field.name}={_written(getattr(self, field.name))}"
+            _written(field.name, getattr(self, field.name))
             for field in fields(self)  # type: ignore[arg-type]
             if field.name != self.last and getattr(self, field.name) != field.default
         ]
@@ -66,8 +66,10 @@ class Spec:
             raise InputError(f"{self.spec}: {message}")
 
 
-def _written(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _written(key: str, value: object) -> str:
+    if value is True:
+        return key
+    return f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
 
 
 class LootAttack(Spec, ABC):
@@ -121,7 +123,7 @@ def check_rows_of(loot: Loot, least: int, *, attack: str) -> None:
     """
     if len(loot) < least:
         there = "there is 1" if len(loot) == 1 else f"there are {len(loot)}"
-        raise InputError(f"{attack} needs at least {least} texts, but {there}")
+        raise InputError(f"{attack} needs at least {least} text{'s' * (least > 1)}, but {there}")
     normalised(loot.vectors)
 
 
