@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from regionmarker.errors import InputError
 from regionmarker.keys.secret import Sealed
 from regionmarker.protocols import AnyArray, Doubles, Floats
 from regionmarker.verification.alignment import to_clean_space
 from regionmarker.verification.cleanside import CleanSide, Unmarked
 from regionmarker.verification.scores import displacements, standardised
+
+_LEAST_UNMARKED = 64
 
 
 class Pulls(Sealed):
@@ -42,6 +45,11 @@ class Pulls(Sealed):
     """
 
     def __init__(self, clean: Floats, unmarked: AnyArray, candidates: Floats, covariates: Doubles) -> None:
+        if unmarked.sum() < _LEAST_UNMARKED:
+            raise InputError(
+                f"only {int(unmarked.sum())} of {len(clean)} texts that could be asked are unmarked, and "
+                f"{_LEAST_UNMARKED} are needed to tell marks from meaning: mark fewer texts"
+            )
         self._candidates, self._covariates = candidates, covariates
         nowhere = np.empty((0, 0))  # there are no hyperplanes, and the candidates need not be asked
         self._clean = CleanSide(clean, np.empty((len(clean), 0)), clean[:0], nowhere)
