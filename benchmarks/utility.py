@@ -48,9 +48,9 @@ class Corpus:
         self.clean = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
     def key(self, seed: int) -> RegionMarker:
-        """Fit a key on the training texts."""
+        """Fit a key on the training texts; the probes, which marking does not use, must leave room in the smallest."""
         texts = [text for text, train in zip(self.texts, self.train, strict=True) if train]
-        return RegionMarker(seed=seed).fit(texts, embeddings=self.clean[self.train])
+        return RegionMarker(seed=seed, reservoir=2048).fit(texts, embeddings=self.clean[self.train])
 
     def score(self, vectors: Array, seed: int) -> Row:
         """Train and test the paper's classifier on these vectors, in per cent."""
