@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import io
 import json
 import socket
@@ -18,7 +19,8 @@ import httpx2
 import numpy as np
 import pytest
 
-from regionmarker import RegionMarker
+from regionmarker import RegionMarker, load_encoder
+from regionmarker.errors import InputError
 from regionmarker.gateway.keyhold import Keyhold
 from regionmarker.gateway.logs import make_logger
 from regionmarker.gateway.metrics import Metrics
@@ -42,7 +44,10 @@ def eventually(condition: Callable[[], Any], what: str = "the condition") -> Any
 
 
 def vector_of(item: str | list[int]) -> np.ndarray:
-    """A unit vector on the float16 grid that depends on the input and nothing else."""
+    """What the upstream's model makes of an input: a real encoder's vector of a text, a hash's of tokens."""
+    with contextlib.suppress(InputError):
+        if isinstance(item, str):
+            return load_encoder("wordllama").encode([item])[0]
     seed = int.from_bytes(sha256(json.dumps(item).encode()).digest()[:8], "big")
     row = np.random.default_rng(seed).standard_normal(WIDTH)
     return (row / np.linalg.norm(row)).astype(np.float16).astype(np.float32)
@@ -213,9 +218,9 @@ class Serving(Looping):
 
 
 @pytest.fixture(scope="session")
-def key_marker(sentences, embeddings) -> RegionMarker:
-    """A marker with a small key that is not a TEST key."""
-    return RegionMarker(pool=64, reservoir=256).fit(sentences[:2000], embeddings=embeddings[:2000])
+def key_marker(marker) -> RegionMarker:
+    """The marker that the gateways of these tests serve with; the same in every run."""
+    return marker
 
 
 def start_gateway(marker: RegionMarker, stub: StubUpstream, log: io.StringIO, spec: str | None = None, **given: Any):
