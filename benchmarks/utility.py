@@ -31,6 +31,7 @@ from tables import Log, Row, markdown, numbers, spread
 
 CORPORA = {"sst2": "SST-2", "ag_news": "AG News", "enron": "Enron", "mind": "MIND"}
 TENANTS = {"": "provider", "a customer": "provider and tenant"}
+NEIGHBOURS_AMONG = 2500
 Array = Any
 
 
@@ -48,9 +49,9 @@ class Corpus:
         self.clean = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
     def key(self, seed: int) -> RegionMarker:
-        """Fit a key on the training texts."""
+        """Fit a key on the training texts; the probes, which marking does not use, must leave room in the smallest."""
         texts = [text for text, train in zip(self.texts, self.train, strict=True) if train]
-        return RegionMarker(seed=seed).fit(texts, embeddings=self.clean[self.train])
+        return RegionMarker(seed=seed, reservoir=2048).fit(texts, embeddings=self.clean[self.train])
 
     def score(self, vectors: Array, seed: int) -> Row:
         """Train and test the paper's classifier on these vectors, in per cent."""
@@ -62,7 +63,9 @@ class Corpus:
 
 
 def moved(before: Array, after: Array) -> Row:
-    """How far marking moved the vectors."""
+    """How far marking moved the vectors; neighbours are looked for among a few thousand of them."""
+    chosen = np.random.default_rng(0).permutation(len(before))[:NEIGHBOURS_AMONG]
+    before, after = before[chosen], after[chosen]
     cosines = row_cosines(before, after)
     marked = cosines < 0.9999
     kept = neighbour_overlap(before, after)
@@ -77,33 +80,32 @@ def moved(before: Array, after: Array) -> Row:
 
 
 def classification(log: Log, data: Path, keys: int, stolen_keys: int) -> None:
-    for name in CORPORA:
-        corpus = Corpus(data, name)
-        for seed in range(keys):
-            common: Row = {"task": name, "seed": seed}
-            log.once(common | {"vectors": "unmarked"}, lambda: corpus.score(corpus.clean, seed))  # noqa: B023
-            key = cache(lambda: corpus.key(seed))  # noqa: B023
-            for tenant, vectors in TENANTS.items():
+    """Go through the corpora seed by seed, so that a run that is stopped has about as many keys of each."""
+    corpora = {name: Corpus(data, name) for name in CORPORA}
+    for seed in range(keys):
+        for name, corpus in corpora.items():
+            classify_with_key(log, name, corpus, seed, stolen=seed < stolen_keys)
 
-                def served(tenant: str = tenant) -> Row:
-                    rows = key().transform(corpus.clean, tenant=tenant)  # noqa: B023
-                    return corpus.score(rows, seed) | moved(corpus.clean, rows)  # noqa: B023
 
-                log.once(common | {"vectors": vectors}, served)
-            if seed < stolen_keys:
-                features = cache(lambda: load_encoder("wordllama").encode(corpus.texts))  # noqa: B023
-                for vectors in ("stolen, unmarked", "stolen"):
+def classify_with_key(log: Log, name: str, corpus: Corpus, seed: int, *, stolen: bool) -> None:
+    common: Row = {"task": name, "seed": seed}
+    key = cache(lambda: corpus.key(seed))
+    features = cache(lambda: load_encoder("wordllama").encode(corpus.texts))
 
-                    def stolen(marked: bool = vectors == "stolen") -> Row:
-                        rows = key().transform(corpus.clean) if marked else corpus.clean  # noqa: B023
-                        copy = FrozenHead(seed=seed).steal_from_features(  # noqa: B023
-                            features()[corpus.train],  # noqa: B023
-                            rows[corpus.train],  # noqa: B023
-                        )
-                        answers = copy.apply(features())  # noqa: B023
-                        return corpus.score(answers, seed) | {"fidelity": copy.fidelity.cosine}  # noqa: B023
+    def served(tenant: str) -> Row:
+        rows = key().transform(corpus.clean, tenant=tenant)
+        return corpus.score(rows, seed) | moved(corpus.clean, rows)
 
-                    log.once(common | {"vectors": vectors}, stolen)
+    def copied(rows: Array) -> Row:
+        copy = FrozenHead(seed=seed).steal_from_features(features()[corpus.train], rows[corpus.train])
+        return corpus.score(copy.apply(features()), seed) | {"fidelity": copy.fidelity.cosine}
+
+    log.once(common | {"vectors": "unmarked"}, lambda: corpus.score(corpus.clean, seed))
+    for tenant, vectors in TENANTS.items():
+        log.once(common | {"vectors": vectors}, lambda tenant=tenant: served(tenant))  # type: ignore[misc]
+    if stolen:
+        log.once(common | {"vectors": "stolen, unmarked"}, lambda: copied(corpus.clean))
+        log.once(common | {"vectors": "stolen"}, lambda: copied(key().transform(corpus.clean)))
 
 
 def similarity_and_retrieval(log: Log, data: Path, encoder: Any, keys: int) -> None:

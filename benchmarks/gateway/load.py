@@ -91,7 +91,7 @@ class Client(asyncio.Protocol):
         else:
             self.ask()
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002
         """End."""
         if not self.done.done():
             self.done.set_result(None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 import orjson
@@ -49,7 +50,7 @@ def answer(body: bytes) -> bytes:
 class Stub(asyncio.Protocol):
     """One connection: reads requests, writes answers that were made once."""
 
-    known: dict[bytes, bytes] = {}
+    known: ClassVar[dict[bytes, bytes]] = {}
     work = 0.0
     busy_until = 0.0
 

@@ -65,8 +65,8 @@ def gateway(key: Path, upstream: int, *options: str) -> Iterator[tuple[int, int]
 
 
 @contextlib.contextmanager
-def litellm(venv: Path, upstream: int) -> Iterator[int]:
-    """Run LiteLLM's proxy, one worker, before the stub; gives its port."""
+def litellm(venv: Path, upstream: int) -> Iterator[tuple[int, int]]:
+    """Run LiteLLM's proxy, one worker, before the stub; gives its port and its process id."""
     import socket
 
     with socket.socket() as free:
@@ -80,18 +80,17 @@ def litellm(venv: Path, upstream: int) -> Iterator[int]:
             f"    api_base: {base}\n    api_key: sk-none\nlitellm_settings:\n  drop_params: true\n"
         )
         arguments = ("--config", str(config), "--port", str(port), "--num_workers", "1", "--host", "127.0.0.1")
-        log = open(Path(folder) / "log", "w")
-        running = subprocess.Popen(
-            [str(venv / "bin" / "litellm"), *arguments], stdout=log, stderr=log,
-            env={**os.environ, "LITELLM_LOG": "ERROR", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}, cwd=folder,
-        )  # fmt: skip
-        try:
-            _wait_for(port, running)
-            yield port
-        finally:
-            running.terminate()
-            running.wait(20)
-            log.close()
+        with (Path(folder) / "log").open("w") as log:
+            running = subprocess.Popen(
+                [str(venv / "bin" / "litellm"), *arguments], stdout=log, stderr=log,
+                env={**os.environ, "LITELLM_LOG": "ERROR", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}, cwd=folder,
+            )  # fmt: skip
+            try:
+                _wait_for(port, running)
+                yield port, running.pid
+            finally:
+                running.terminate()
+                running.wait(20)
 
 
 def _wait_for(port: int, running: subprocess.Popen[bytes]) -> None:

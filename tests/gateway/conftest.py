@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import io
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -17,7 +20,8 @@ import httpx2
 import numpy as np
 import pytest
 
-from regionmarker import RegionMarker
+from regionmarker import RegionMarker, load_encoder
+from regionmarker.errors import InputError
 from regionmarker.gateway.keyhold import Keyhold
 from regionmarker.gateway.logs import make_logger
 from regionmarker.gateway.metrics import Metrics
@@ -40,15 +44,27 @@ def eventually(condition: Callable[[], Any], what: str = "the condition") -> Any
     return found
 
 
+@cache
+def _encoder() -> Any:
+    return load_encoder("wordllama")
+
+
 def vector_of(item: str | list[int]) -> np.ndarray:
-    """A unit vector on the float16 grid that depends on the input and nothing else."""
-    seed = int.from_bytes(sha256(json.dumps(item).encode()).digest()[:8], "big")
-    row = np.random.default_rng(seed).standard_normal(WIDTH)
-    return (row / np.linalg.norm(row)).astype(np.float16).astype(np.float32)
+    """What the upstream's model makes of one input."""
+    return vectors_of([item])[0]
 
 
 def vectors_of(inputs: list[Any]) -> np.ndarray:
-    return np.stack([vector_of(item) for item in inputs])
+    """What the upstream's model makes of inputs: a real encoder's vectors of texts, a hash's of anything else."""
+    with contextlib.suppress(InputError):  # of tokens, and of texts without a word in them
+        return _encoder().encode(inputs)
+    return np.stack([_hashed(item) for item in inputs])
+
+
+def _hashed(item: Any) -> np.ndarray:
+    seed = int.from_bytes(sha256(json.dumps(item).encode()).digest()[:8], "big")
+    row = np.random.default_rng(seed).standard_normal(WIDTH)
+    return (row / np.linalg.norm(row)).astype(np.float16).astype(np.float32)
 
 
 class Looping:
@@ -89,7 +105,7 @@ Reply = Callable[["StubUpstream", asyncio.StreamWriter, dict[str, Any]], Awaitab
 class StubUpstream(Looping):
     """Answers as OpenAI does, unless ``script`` holds other replies, which are used up first, or ``always`` one."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         super().__init__()
         self.script: list[Reply] = []
         self.always: Reply | None = None
@@ -98,7 +114,7 @@ class StubUpstream(Looping):
         self.open = 0  # connections
         self.left = 0  # clients that went away while a reply was held back
         self.start()
-        self._server = self.call(asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 24))
+        self._server = self.call(asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 24, ssl=context))
         self.port = self._server.sockets[0].getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
         self.spec = f"openai:{self.url}#{MODEL}"
@@ -212,9 +228,25 @@ class Serving(Looping):
 
 
 @pytest.fixture(scope="session")
-def key_marker(sentences, embeddings) -> RegionMarker:
-    """A marker with a small key that is not a TEST key."""
-    return RegionMarker(pool=64, reservoir=256).fit(sentences[:2000], embeddings=embeddings[:2000])
+def key_marker(marker) -> RegionMarker:
+    """The marker that the gateways of these tests serve with; the same in every run."""
+    return marker
+
+
+def start_gateway(marker: RegionMarker, stub: StubUpstream, log: io.StringIO, spec: str | None = None, **given: Any):
+    """Start a gateway before ``stub``; keywords are settings, and what :func:`serve` says."""
+    parts = {name: given.pop(name, None) for name in ("directory", "rollout")}
+    tenants, source, routes = given.pop("tenants", ()), given.pop("source", None), given.pop("routes", ())
+    level = given.pop("level", "debug")
+    settings = Settings(**{"port": 0, "drain_delay": 0.0, "grace": 10.0, "total": 30.0, "read": 20.0, **given})
+    metrics = Metrics()
+    source = source or load_upstream(spec or stub.spec, settings, metrics, api_key="sk-upstream-canary-123456")
+    keyhold = Keyhold(marker.key_.serving(tenants))
+    gateway = Gateway(settings, keyhold, source, metrics=metrics, logger=make_logger(level, log), **parts)
+    serving = Serving(gateway, routes)
+    stub.requests.clear()
+    stub.headers.clear()
+    return serving
 
 
 @pytest.fixture
@@ -231,29 +263,32 @@ def log() -> io.StringIO:
 
 @pytest.fixture
 def serve(key_marker, upstream, log) -> Iterator[Callable[..., Serving]]:
-    """Start gateways; keywords are settings, and ``spec``, ``directory``, ``rollout``, ``tenants``, ``upstream``."""
+    """Start gateways before ``upstream``; keywords are settings, and ``spec``, ``source``, ``directory``, ``rollout``,
+    ``tenants``, ``routes``, ``level``."""
     started: list[Serving] = []
 
-    def start(
-        spec: str | None = None, *, directory=None, rollout=None, tenants=(), source=None, routes=(), level="debug",
-        **settings: Any,
-    ) -> Serving:  # fmt: skip
-        chosen = Settings(**{"port": 0, "drain_delay": 0.0, "grace": 10.0, "total": 30.0, "read": 20.0, **settings})
-        metrics = Metrics()
-        source = source or load_upstream(spec or upstream.spec, chosen, metrics, api_key="sk-upstream-canary-123456")
-        keyhold = Keyhold(key_marker.key_.serving(tenants))
-        logger = make_logger(level, log)
-        gateway = Gateway(
-            chosen, keyhold, source, directory=directory, rollout=rollout, metrics=metrics, logger=logger
-        )
-        started.append(Serving(gateway, routes))
-        upstream.requests.clear()
-        upstream.headers.clear()
+    def start(spec: str | None = None, **given: Any) -> Serving:
+        started.append(start_gateway(key_marker, upstream, log, spec, **given))
         return started[-1]
 
     yield start
     for serving in started:
         serving.stop()
+
+
+@pytest.fixture(scope="module")
+def module_serving(key_marker) -> Iterator[Callable[..., tuple[Serving, StubUpstream]]]:
+    """Start one gateway and its upstream for a whole module."""
+    stub, started = StubUpstream(), []
+
+    def start(spec: str | None = None, **given: Any) -> tuple[Serving, StubUpstream]:
+        started.append(start_gateway(key_marker, stub, io.StringIO(), spec, **given))
+        return started[-1], stub
+
+    yield start
+    for serving in started:
+        serving.stop()
+    stub.stop()
 
 
 @pytest.fixture

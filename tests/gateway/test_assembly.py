@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.gateway.running import running
 
 from regionmarker.errors import InputError, KeyFileError
 from regionmarker.gateway.assembly import Plan, assemble
@@ -11,9 +12,12 @@ from regionmarker.gateway.roster import Roster
 from regionmarker.gateway.settings import Settings
 from regionmarker.keys.ring import KeyRing
 from regionmarker.keys.store import save_serving
-from tests.gateway.running import running
 
-TEXTS = [f"A text about the number {number} and little else." for number in range(40)]
+
+@pytest.fixture
+def texts(sentences):
+    """So many different ones that every key marks some of them."""
+    return sentences[::30]
 
 
 @pytest.fixture
@@ -30,16 +34,16 @@ def roster(database):
     opened.close()
 
 
-def test_each_tenant_gets_its_own_mark(key_file, database, roster, real_marker, wordllama):
+def test_each_tenant_gets_its_own_mark(texts, key_file, database, roster, real_marker, wordllama):
     keys = {name: roster.add(name) for name in ("acme", "zenith")}
-    clean = wordllama.encode(TEXTS)
+    clean = wordllama.encode(texts)
     with running(assemble(Settings(), Plan(key_file, database=database))) as house:
         for name, key in keys.items():
-            assert np.array_equal(house.embed(TEXTS, key), real_marker.transform(clean, tenant=name))
+            assert np.array_equal(house.embed(texts, key), real_marker.transform(clean, tenant=name))
         assert house.ask("/v1/embeddings", token="rm-nobody", body={})[0] == 401
         assert house.ask("/v1/embeddings", body={})[0] == 401
     used = {entry.name: (entry.requests, entry.inputs) for entry in roster.entries()}
-    assert used == {"acme": (1, 40), "zenith": (1, 40)}  # written when the gateway stopped
+    assert used == {"acme": (1, len(texts)), "zenith": (1, len(texts))}  # written when the gateway stopped
 
 
 def test_a_tenant_that_the_key_lacks_is_not_served_without_its_mark(key_file, database, roster):
@@ -50,15 +54,15 @@ def test_a_tenant_that_the_key_lacks_is_not_served_without_its_mark(key_file, da
     assert b"account_not_ready" in body
 
 
-def test_a_whole_key_is_cut_down_to_the_tenants_on_the_roster(tmp_path, real_marker, wordllama):
+def test_a_whole_key_is_cut_down_to_the_tenants_on_the_roster(texts, tmp_path, real_marker, wordllama):
     database, whole = str(tmp_path / "t.db"), tmp_path / "whole.rmkey"
     KeyRing((real_marker.key_,)).save(whole)
     roster = Roster.open(database)
     key = roster.add("acme")
     operations = assemble(Settings(), Plan(whole, database=database))
     with running(operations) as house:
-        expected = real_marker.transform(wordllama.encode(TEXTS), tenant="acme")
-        assert np.array_equal(house.embed(TEXTS, key), expected)
+        expected = real_marker.transform(wordllama.encode(texts), tenant="acme")
+        assert np.array_equal(house.embed(texts, key), expected)
         assert operations.gateway.keyhold.current().tenants == ("acme",)
         assert operations.gateway.keyhold.current().commitment is not None
     roster.close()
@@ -81,16 +85,16 @@ def test_when_the_database_is_gone_the_answer_is_503(key_file, postgres):
         assert house.embed(["x"], key).shape == (1, 256)
 
 
-def test_unmarked_vectors_leave_only_where_both_sides_said_so(key_file, tmp_path, wordllama, real_marker):
+def test_unmarked_vectors_leave_only_where_both_sides_said_so(texts, key_file, tmp_path, wordllama, real_marker):
     database = str(tmp_path / "t.db")
     roster = Roster.open(database)
     keys = {name: roster.add(name, mode=mode) for name, mode in (("acme", "shadow"), ("zenith", "mark"))}
-    clean = wordllama.encode(TEXTS)
+    clean = wordllama.encode(texts)
     for unmarked, plain in (("nobody", set()), ("shadow-tenants", {"acme"}), ("everyone", {"acme", "zenith"})):
         with running(assemble(Settings(), Plan(key_file, database=database, unmarked=unmarked))) as house:
             for name, key in keys.items():
                 expected = clean if name in plain else real_marker.transform(clean, tenant=name)
-                assert np.array_equal(house.embed(TEXTS, key), expected), (unmarked, name)
+                assert np.array_equal(house.embed(texts, key), expected), (unmarked, name)
     roster.close()
 
 

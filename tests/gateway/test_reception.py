@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 import pytest
+from tests.gateway.conftest import MODEL, WIDTH, error_of, eventually, rows_of, vectors_of
 
 from regionmarker.gateway.tenants import Tenant
 from regionmarker.marking.grid import Grid, on_grid
-from tests.gateway.conftest import MODEL, WIDTH, error_of, eventually, rows_of, vectors_of
 
 TEXTS = ["a first text", "a second one", "und ein dritter", "\u65e5\u672c\u8a9e", "a" * 5000]
 TOKENS = [[1, 2, 3], [4], [5, 6, 7, 8]]
@@ -45,9 +45,7 @@ def test_some_of_them_are_marked_and_some_are_not(serve, key_marker, sentences):
 def test_the_upstream_is_asked_for_base64_whatever_the_client_wants(serve, upstream):
     serving = serve()
     serving.post("a text", encoding_format="float", user="someone")
-    assert upstream.requests == [
-        {"model": MODEL, "input": ["a text"], "encoding_format": "base64", "user": "someone"}
-    ]
+    assert upstream.requests == [{"model": MODEL, "input": ["a text"], "encoding_format": "base64", "user": "someone"}]
     assert upstream.headers[0]["authorization"] == "bearer sk-upstream-canary-123456"
 
 
@@ -87,7 +85,9 @@ def test_a_tenant_gets_its_own_mark(serve, key_marker, sentences):
     clean = vectors_of(sentences[:100])
     for tenant in ("acme", "other"):
         serving.client.headers["authorization"] = f"Bearer {tenant}"
-        np.testing.assert_array_equal(rows_of(serving.post(sentences[:100])), key_marker.transform(clean, tenant=tenant))
+        np.testing.assert_array_equal(
+            rows_of(serving.post(sentences[:100])), key_marker.transform(clean, tenant=tenant)
+        )
         assert directory.usage == (tenant, {"requests": 1, "inputs": 100, "tokens": sum(map(len, sentences[:100]))})
     serving.client.headers["authorization"] = "Bearer new"  # known, but its mark is not in the key: nothing is served
     error_of(serving.post("a text"), 503, "account_not_ready")

@@ -23,6 +23,7 @@ from regionmarker.protocols import Encoder, Floats
 NEIGHBOURS = 10
 LEAST_TEXTS = 100
 _LEAST_WORDS = 8  # of a text that is cut in two
+_MOST_PAIRS = 2000  # of halves: ranking costs the square of it
 _MOVED = 0.9999  # a cosine below it is a mark, not the grid
 
 
@@ -91,7 +92,7 @@ def _kept_in_old_index(clean: Floats, served: Floats) -> float:
 
 def _retrieval(marker: RegionMarker, texts: Sequence[str], tenant: str, encoder: Encoder) -> dict[str, float] | None:
     halves = [cut(text) for text in dict.fromkeys(texts)]
-    pairs = [pair for pair in halves if pair is not None]
+    pairs = [pair for pair in halves if pair is not None][:_MOST_PAIRS]
     if len(pairs) < LEAST_TEXTS:
         return None
     queries = encoder.encode([first for first, _ in pairs])  # (n, D)

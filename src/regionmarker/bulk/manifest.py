@@ -155,6 +155,6 @@ def manifest(document: dict[str, Any], entries: Sequence[Entry]) -> dict[str, An
 
 def write_manifest(layout: Layout, document: dict[str, Any], entries: Sequence[Entry]) -> dict[str, Any]:
     """Write the manifest in one step and return it."""
-    whole = manifest(document, entries)
-    layout.target.write(layout.manifest, json.dumps(whole, indent=1, ensure_ascii=False).encode() + b"\n")
-    return whole
+    content = json.dumps(manifest(document, entries), indent=1, ensure_ascii=False).encode() + b"\n"
+    layout.target.write(layout.manifest, content)
+    return dict(json.loads(content))

@@ -63,7 +63,7 @@ def ray_engine(job: Job, reference: KeyReference, *, address: str | None = None,
                 [{"shard": json.dumps(asdict(shard))} for shard in shards], override_num_blocks=len(shards)
             ).map(
                 ShardWorker,
-                fn_constructor_args=(_absolute(job), _absolute_key(reference)),
+                fn_constructor_args=(_absolute(job), absolute_key(reference)),
                 compute=ray.data.ActorPoolStrategy(size=count),
                 num_cpus=1,
             )
@@ -84,11 +84,12 @@ def _rows(ray: Any, rows: Any) -> Iterator[dict[str, Any]]:
         yield from rows.iter_rows()
     except ray.exceptions.RayError as error:
         raise OutsideError(
-            f"Ray failed: {_first_line(error)}; what was finished before stays, and the same command goes on from there"
+            f"Ray failed: {first_line(error)}; what was finished before stays, and the same command goes on from there"
         ) from None
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return the part of another's message that fits our sentence."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
@@ -106,7 +107,7 @@ def cluster(address: str | None) -> Iterator[Any]:
         else:
             ray.init(address=address, **quiet)
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-        raise OutsideError(f"cannot reach Ray at {address or 'this machine'}: {_first_line(error)}") from None
+        raise OutsideError(f"cannot reach Ray at {address or 'this machine'}: {first_line(error)}") from None
     try:
         yield ray
     finally:
@@ -132,7 +133,7 @@ def _absolute(job: Job) -> Job:
     return replace(job, source=_full(job.source), target=_full(job.target))
 
 
-def _absolute_key(reference: KeyReference) -> KeyReference:
+def absolute_key(reference: KeyReference) -> KeyReference:
     """Workers have a working directory of their own."""
     secret_file = None if reference.secret_file is None else _full(reference.secret_file)
     return replace(reference, path=_full(reference.path), secret_file=secret_file)

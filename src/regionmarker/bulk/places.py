@@ -11,6 +11,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
@@ -279,4 +280,11 @@ def _file_system(where: str) -> tuple[Any, str]:
 
 def _facts(name: str, information: dict[str, Any]) -> FileFacts:
     stamps = (information[key] for key in ("ETag", "etag", "mtime", "LastModified", "created") if key in information)
-    return FileFacts(name, int(information["size"] or 0), str(next(stamps, "")).strip('"'))
+    return FileFacts(name, int(information["size"] or 0), _stamp(next(stamps, "")))
+
+
+def _stamp(value: object) -> str:
+    """Write a stamp one way: some drivers give a time as a number in listings and as a date elsewhere."""
+    if isinstance(value, datetime):
+        value = value.timestamp()
+    return f"{value:.3f}" if isinstance(value, float) else str(value).strip('"')

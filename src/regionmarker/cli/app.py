@@ -13,6 +13,7 @@ from regionmarker.cli.doctor import doctor
 from regionmarker.cli.impact import impact
 from regionmarker.cli.keygen import keygen
 from regionmarker.cli.mark import mark
+from regionmarker.cli.plan import plan
 from regionmarker.cli.probes import probes
 from regionmarker.cli.serve import serve
 from regionmarker.cli.trace import trace
@@ -25,6 +26,7 @@ app = typer.Typer(
     help="Proof of theft for embedding models: mark the vectors you serve, convict the copies, never the innocent.",
 )
 app.command()(demo)
+app.command()(plan)
 app.command()(keygen)
 app.add_typer(key.app, name="key")
 app.command()(mark)

@@ -7,11 +7,19 @@ from typing import Annotated, Any
 import typer
 
 from regionmarker.cli.console import answer, people
-from regionmarker.cli.options import AskPassphrase, Force, Json, KeyPath, SecretFile, passphrase
+from regionmarker.cli.options import (
+    Address,
+    AskPassphrase,
+    Engine,
+    Force,
+    Json,
+    KeyPath,
+    SecretFile,
+    check_engine,
+    passphrase,
+)
 from regionmarker.errors import InputError
 
-Engine = Annotated[str, typer.Option(help="local: this machine; ray: a Ray cluster.")]
-Address = Annotated[str | None, typer.Option(help="The Ray cluster to use; default: one of its own on this machine.")]
 _SHOWN = 5
 
 
@@ -74,19 +82,6 @@ def mark(
         if not json:
             _complain([str(entry.reason) for entry in outcome.refused], totals["rows_set_aside"])
         raise typer.Exit(InputError.exit_code)
-
-
-def check_engine(engine: str, address: str | None, ask_passphrase: bool) -> None:
-    """Refuse options that do not go together."""
-    if engine not in ("local", "ray"):
-        raise InputError(f"--engine is {engine!r}, but must be local or ray")
-    if address is not None and engine != "ray":
-        raise InputError("--address goes with --engine ray")
-    if ask_passphrase and engine == "ray":
-        raise InputError(
-            "a passphrase typed here does not reach Ray's workers, and must not travel to them: "
-            "set REGIONMARKER_PASSPHRASE where they run, or use a secret file or --opener"
-        )
 
 
 def _complain(reasons: list[str], rows_set_aside: int) -> None:

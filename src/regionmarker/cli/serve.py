@@ -46,6 +46,9 @@ def serve(
         str,
         typer.Option(help="Let vectors leave WITHOUT a mark: shadow-tenants (those whose mode is shadow) or everyone."),
     ] = "nobody",
+    telemetry: Annotated[
+        bool, typer.Option("--telemetry", help="Tell OpenTelemetry, as its OTEL_ variables say; extra telemetry.")
+    ] = False,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
@@ -72,7 +75,7 @@ def serve(
     plan = Plan(
         key=key, passphrase=passphrase(ask_passphrase), secret_file=secret_file, normalise=normalise,
         upstream=upstream, upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""), batch=batch,
-        database=database, unmarked=serve_unmarked, log_level=log_level,
+        database=database, unmarked=serve_unmarked, telemetry=telemetry, log_level=log_level,
     )  # fmt: skip
     operations = assemble(settings, plan)
     run(operations.gateway, operations.routes())

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from structlog.typing import FilteringBoundLogger
@@ -26,6 +27,9 @@ from regionmarker.gateway.upstreams import load_upstream
 from regionmarker.keys.envelope import Kind
 from regionmarker.keys.store import kind_of_file
 
+if TYPE_CHECKING:
+    from regionmarker.gateway.telemetry import Telemetry
+
 
 @dataclass(frozen=True, repr=False)
 class Plan:
@@ -43,6 +47,8 @@ class Plan:
         The tenants' database; ``None`` makes everyone the default tenant, on loopback alone.
     unmarked
         Who may be served unmarked vectors: ``"nobody"``, ``"shadow-tenants"`` or ``"everyone"``.
+    telemetry
+        Tell OpenTelemetry, by its own environment variables.
     """
 
     key: Path
@@ -55,6 +61,7 @@ class Plan:
     database: str | None = None
     unmarked: str = "nobody"
     log_level: str = "info"
+    telemetry: bool = False
 
 
 def assemble(settings: Settings, plan: Plan) -> Operations:
@@ -65,7 +72,8 @@ def assemble(settings: Settings, plan: Plan) -> Operations:
         check_token(settings.admin_token)
     notices = Notices(sys.stderr)
     logger = make_logger(plan.log_level, notices)  # type: ignore[arg-type]  # it is written to, and that is all
-    metrics = Metrics()
+    telemetry = _telemetry() if plan.telemetry else None
+    metrics = Metrics() if telemetry is None else telemetry.metrics()
     directory = None
     if plan.database is not None:
         directory = DatabaseDirectory.open(plan.database, complain=_complainer(logger))
@@ -75,6 +83,8 @@ def assemble(settings: Settings, plan: Plan) -> Operations:
         upstream = load_upstream(plan.upstream, settings, metrics, api_key=plan.upstream_key, batch=plan.batch)
         keyhold = Keyhold(opened.serving, commitment=opened.commitment, normalise=plan.normalise)
         gateway = Gateway(settings, keyhold, upstream, directory=directory, metrics=metrics, logger=logger)
+        if telemetry is not None:
+            telemetry.follow(gateway)
         operations = Operations(
             gateway,
             unmarked=plan.unmarked,
@@ -88,6 +98,12 @@ def assemble(settings: Settings, plan: Plan) -> Operations:
         raise
     operations.watch_key(plan.key, _open(plan, names), names)
     return operations
+
+
+def _telemetry() -> Telemetry:
+    from regionmarker.gateway.telemetry import Telemetry  # an extra of its own
+
+    return Telemetry.from_environment()
 
 
 def _names(plan: Plan, directory: DatabaseDirectory | None) -> Callable[[], tuple[str, ...]]:

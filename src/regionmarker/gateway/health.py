@@ -21,7 +21,7 @@ class Pages:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._document = orjson.dumps(document(gateway.model))
+        self._document = orjson.dumps(document(gateway.models, gateway.keyhold.current().width))
 
     async def livez(self, request: Request) -> Response:  # noqa: ARG002
         """Say that the process lives; depends on nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from regionmarker.gateway.settings import MOST_INPUTS, MOST_TOKENS
@@ -111,12 +112,12 @@ def _get(summary: str, schema: str, *failures: int, **more: Any) -> dict[str, An
     return {"get": {"summary": summary, "responses": _responses(schema, *failures), **more}}
 
 
-def document(model: str) -> dict[str, Any]:
-    """Return the document of a gateway that serves ``model``.
+def document(models: Sequence[str], width: int) -> dict[str, Any]:
+    """Return the document of a gateway that serves vectors of ``width`` under these names.
 
     Examples
     --------
-    >>> sorted(document("m")["paths"])
+    >>> sorted(document(["m"], 256)["paths"])
     ['/livez', '/readyz', '/v1/embeddings', '/v1/models', '/v1/models/{model}']
     """
     request = {
@@ -125,9 +126,9 @@ def document(model: str) -> dict[str, Any]:
         "required": ["input", "model"],
         "properties": {
             "input": _INPUT,
-            "model": {"type": "string", "examples": [model]},
+            "model": {"enum": list(models)},
             "encoding_format": {"enum": ["float", "base64"], "default": "float"},
-            "dimensions": {"type": "integer", "minimum": 1},
+            "dimensions": {"type": "integer", "minimum": 1, "maximum": width},
             "user": {"type": "string"},
         },
     }
@@ -137,7 +138,7 @@ def document(model: str) -> dict[str, Any]:
         "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
         "responses": _responses("Answer", *_FAILURES),
     }
-    name = {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}, "example": model}
+    name = {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}, "example": models[0]}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Embeddings", "version": "1"},

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from regionmarker.errors import InputError, KeyFileError
+from regionmarker.errors import InputError
 from regionmarker.files import read_owner_only
-from regionmarker.keys.envelope import SECRET_BYTES, Kind, Lock, Opener
+from regionmarker.keys.envelope import Kind, Opener
 from regionmarker.keys.ring import KeyRing
 from regionmarker.keys.secret import Secret
 from regionmarker.keys.store import given_opener, kind_of_file, open_ring, open_serving
@@ -52,10 +52,7 @@ def from_environment(name: str) -> Secret:
 def load_opener(spec: str) -> Opener:
     """Get what opens a key file from where the spec says."""
     found = OPENERS.load(spec)
-    opener = Opener(Lock.SECRET_FILE, found if isinstance(found, Secret) else Secret(found))
-    if len(opener.material.reveal()) != SECRET_BYTES:
-        raise KeyFileError(f"the opener {spec.partition(':')[0]} must give exactly {SECRET_BYTES} bytes")
-    return opener
+    return Opener.secret(found if isinstance(found, Secret) else Secret(found))
 
 
 @dataclass(frozen=True)

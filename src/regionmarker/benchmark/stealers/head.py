@@ -11,7 +11,7 @@ import numpy as np
 from regionmarker.benchmark.protocols import Progress
 from regionmarker.benchmark.stealers.fidelity import Fidelity, fidelity
 from regionmarker.benchmark.stealers.material import Split, check_clean, check_material, check_targets, split
-from regionmarker.benchmark.stealers.network import Adam, Network, solve_output
+from regionmarker.benchmark.stealers.network import Adam, Network, OutputSolver
 from regionmarker.benchmark.stealers.tuning import LEARNING_RATE, Pull, tune
 from regionmarker.benchmark.utility import row_cosines
 from regionmarker.embeddings import as_floats, normalised
@@ -184,7 +184,7 @@ class FrozenHead:
         features, targets = features[parts.train], targets[parts.train]
         network = Network.drawn(features, targets.shape[1], self.hidden, rng)
         if self.start == "solved" or not self.hidden:
-            solved = solve_output(network, features, targets)
+            solved = OutputSolver(network, features).solve(targets)
             network = max(solved, key=lambda candidate: _score(candidate, steer, answers))
         best, history = network.copied(), [_score(network, steer, answers)]
         if not self.hidden or not self.epochs:

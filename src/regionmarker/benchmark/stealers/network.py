@@ -7,8 +7,9 @@ relative to the size of what they change, so that one learning rate fits the lar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -113,27 +114,51 @@ class Trace:
     lengths: Floats  # (b, 1) of the answers before they were normalised
 
 
-def solve_output(network: Network, features: Floats, targets: Floats) -> Iterator[Network]:
-    """Yield the network with the ridge solution for W2 and b2 of each of :data:`PENALTIES`."""
-    size, count = len(network.W2), len(features)
-    gram: Doubles = np.zeros((size, size))
-    moment: Doubles = np.zeros(network.W2.shape)
-    total: Doubles = np.zeros(size)
-    mean = targets.mean(axis=0, dtype=np.float64)
-    for block in _blocks(count):
-        layer = network.hidden(network.scaled(features[block]))  # (b, h)
-        gram += layer.T @ layer
-        moment += layer.T @ (targets[block] - mean).astype(np.float32)
-        total += layer.sum(axis=0, dtype=np.float64)
-    centre = total / count
-    gram -= count * np.outer(centre, centre)
-    ridge = max(np.trace(gram) / size, 1e-4 * count)  # hidden units that never vary leave nothing to divide by
-    for penalty in PENALTIES:
-        loaded = gram.astype(np.float32)
-        loaded[np.diag_indices(size)] += np.float32(penalty * ridge)
-        W2: Floats = cho_solve(cho_factor(loaded, overwrite_a=True), moment.astype(np.float32))
-        b2: Floats = (mean - centre @ W2).astype(np.float32)
-        yield Network(network.centre, network.scale, network.W1, network.b1, np.ascontiguousarray(W2), b2)
+class OutputSolver:
+    """Ridge solutions for W2 and b2 on the fixed hidden layer of features (n, F); its Gram matrix is made once.
+
+    Parameters
+    ----------
+    network
+        Centre, scale, W1 and b1 are kept; W2 says how wide the answers are.
+    features
+        What the thief sees of its texts.
+    """
+
+    def __init__(self, network: Network, features: Floats) -> None:
+        self._network, self._features = network, features
+        size = len(network.W2)
+        gram: Doubles = np.zeros((size, size))
+        total: Doubles = np.zeros(size)
+        for block in _blocks(len(features)):
+            layer = network.hidden(network.scaled(features[block]))  # (b, h)
+            gram += layer.T @ layer
+            total += layer.sum(axis=0, dtype=np.float64)
+        self._centre = total / len(features)
+        gram -= len(features) * np.outer(self._centre, self._centre)
+        self._ridge = max(np.trace(gram) / size, 1e-4 * len(features))  # units may never vary
+        self._gram = gram
+        self._factors: dict[float, Any] = {}
+
+    def solve(self, targets: Floats, penalties: Sequence[float] = PENALTIES) -> Iterator[Network]:
+        """Yield the network for targets (n, D') and each penalty, a share of the mean variance of a hidden unit."""
+        network = self._network
+        mean = targets.mean(axis=0, dtype=np.float64)
+        moment: Doubles = np.zeros((len(self._centre), targets.shape[1]))
+        for block in _blocks(len(targets)):
+            layer = network.hidden(network.scaled(self._features[block]))  # (b, h)
+            moment += layer.T @ (targets[block] - mean).astype(np.float32)
+        for penalty in penalties:
+            W2: Floats = cho_solve(self._factor(penalty), moment.astype(np.float32))
+            b2: Floats = (mean - self._centre @ W2).astype(np.float32)
+            yield Network(network.centre, network.scale, network.W1, network.b1, np.ascontiguousarray(W2), b2)
+
+    def _factor(self, penalty: float) -> Any:
+        if penalty not in self._factors:
+            loaded = self._gram.astype(np.float32)
+            loaded[np.diag_indices(len(loaded))] += np.float32(penalty * self._ridge)
+            self._factors[penalty] = cho_factor(loaded, overwrite_a=True)
+        return self._factors[penalty]
 
 
 class Adam:
