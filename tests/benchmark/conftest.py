@@ -16,10 +16,11 @@ ATTACKS = {"none": [], "cse": ["cse"], "shift:100": ["shift:100"], "paraphrase:s
 def result(defense, attack="none", suspect="copy", *, seed=0, corpus="sst2", p=0.5, copy=False, queries=4000, **more):
     numbers = dict.fromkeys(NUMBERS, 0.5) | {"clean_accuracy": 0.93, "served_accuracy": 0.93, "stolen_accuracy": 0.9}
     return {
-        **numbers, "digest": f"{defense}{attack}{suspect}{seed}{corpus}{queries}", "corpus": corpus, "provider": "p", "limit": 0,
-        "defense": defense, "attack": attack, "attacks": ATTACKS[attack], "stealer": "head", "public": "", "suspect": suspect,
-        "queries": queries, "seed": seed, "guilty": suspect == "copy" and not defense.startswith("none"), "parameters": "{}",
-        "decoy_p": p, "published_copy": copy, "error": None, "error_kind": None, "extras": None, **more,
+        **numbers, "digest": f"{defense}{attack}{suspect}{seed}{corpus}{queries}", "corpus": corpus, "provider": "p",
+        "limit": 0, "defense": defense, "attack": attack, "attacks": ATTACKS[attack], "stealer": "head", "public": "",
+        "suspect": suspect, "queries": queries, "seed": seed, "parameters": "{}",
+        "guilty": suspect == "copy" and not defense.startswith("none"), "decoy_p": p,
+        "published_copy": copy, "error": None, "error_kind": None, "extras": None, **more,
     }  # fmt: skip
 
 
@@ -30,7 +31,7 @@ def result_row():
 
 @pytest.fixture(scope="session")
 def rows():
-    """Two seeds of three defenses: RegionMarker is caught but after CSE, WET but after shift; innocents are called copies."""
+    """Two seeds of three defenses: RegionMarker is caught except after CSE, WET except after shift."""
     found = []
     for seed, attack in itertools.product((0, 1), ATTACKS):
         found.append(result("none", attack, seed=seed, copy=True))

@@ -58,7 +58,7 @@ def test_the_digest_follows_the_content(folder, embeddings):
 
 def test_vectors_that_do_not_fit_the_texts_are_refused(folder, embeddings):
     np.savez(folder / "provider_small_mind.npz", rows=np.array([99]), embeddings=embeddings[:1])
-    with pytest.raises(InputError, match="does not fit mind.parquet"):
+    with pytest.raises(InputError, match=r"does not fit mind.parquet"):
         load_corpus("mind", "stored:small", folder=folder)
 
 
@@ -118,7 +118,7 @@ def test_some_are_the_same_every_time():
 
 
 def test_mind_is_not_loaded_by_name():
-    with pytest.raises(InputError, match="licence .* give --data-dir with mind.parquet"):
+    with pytest.raises(InputError, match=r"licence .* give --data-dir with mind.parquet"):
         hub.hub_corpus("mind")
 
 
@@ -148,11 +148,11 @@ def test_what_is_missing_is_told_before_anything_is_read(tmp_path, monkeypatch):
     monkeypatch.delenv("REGIONMARKER_DATA", raising=False)
     with pytest.raises(InputError, match="unknown corpus 'brown': give python, sst2"):
         check_corpus("brown", "wordllama", None)
-    with pytest.raises(InputError, match="brown.csv does not exist"):
+    with pytest.raises(InputError, match=r"brown.csv does not exist"):
         check_corpus("brown.csv", "wordllama", None)
-    with pytest.raises(InputError, match="mind.parquet is not in"):
+    with pytest.raises(InputError, match=r"mind.parquet is not in"):
         check_corpus("mind", "stored:small", tmp_path)
-    with pytest.raises(InputError, match="the data folder .* does not exist"):
+    with pytest.raises(InputError, match=r"the data folder .* does not exist"):
         data_folder(tmp_path / "nowhere")
     assert data_folder(None) is None
     assert set(hub.SOURCES) | {"python", "mind"} == set(NAMES)

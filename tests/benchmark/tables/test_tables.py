@@ -23,8 +23,8 @@ def column(table, row, *heads):
 
 def test_there_is_one_for_everything_that_the_rows_allow(tables):
     assert {
-        "claims", "leaderboard", "attacks-sst2", "false-positives", "motivation", "main-sst2", "dimension-wise", "timing",
-        "power-by-fidelity", "sweep-strength", "trade-off", "errors",
+        "claims", "leaderboard", "attacks-sst2", "false-positives", "motivation", "main-sst2", "dimension-wise",
+        "timing", "power-by-fidelity", "sweep-strength", "trade-off", "errors",
     } == tables.keys()  # fmt: skip
 
 
