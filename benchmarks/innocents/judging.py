@@ -19,8 +19,8 @@ from regionmarker.verification.tracing import holm
 LEVEL = 1e-3
 REDRAWS = 10_000
 TENANTS = tuple(f"tenant {number}" for number in range(200))
-MISLED = ("unmarked provider",)
-"""The suspects that the verifier with the marked encoder is tried on."""
+MISLED, MISLED_KEYS = "unmarked provider", 300
+"""Whom the verifier with the marked encoder is tried on, under how many keys: it costs as much as two suspects."""
 
 
 def judge_key(corpus: Corpus, answers: dict[str, Array], seed: int) -> dict[str, Any]:
@@ -34,13 +34,13 @@ def judge_key(corpus: Corpus, answers: dict[str, Array], seed: int) -> dict[str,
     size = (REDRAWS + 200, len(key.regions))  # 0.3 % of the tuples use a text twice
     drawn = distinct(rng.integers(len(pool), size=size))[:REDRAWS]
     far = far_targets(key, questions, REDRAWS, rng)
-    row: dict[str, Any] = {"seed": seed, "suspects": {}, "misled": {}}
+    row: dict[str, Any] = {"seed": seed, "suspects": {}, "misled": None}
     for name, vectors in answers.items():
         examination = Examination.simulated(key, questions, vectors[probes], vectors[pool])
         row["suspects"][name] = _judge(marker, examination, drawn, far)
-        if name in MISLED:
+        if name == MISLED and seed < MISLED_KEYS:
             test = DecoyTest(believing_marked(marker, examination).scores())
-            row["misled"][name] = test.p_value(key.provider_targets())
+            row["misled"] = test.p_value(key.provider_targets())
         if name == INNOCENTS[seed % len(INNOCENTS)]:
             row["trace"] = {"suspect": name, **_trace(marker, examination)}
     return row

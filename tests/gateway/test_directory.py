@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from regionmarker.errors import OutsideError
 from regionmarker.gateway.apikeys import new_api_key
 from regionmarker.gateway.directory import DatabaseDirectory
+from regionmarker.gateway.failures import Failure
 from regionmarker.gateway.roster import Roster
 from regionmarker.gateway.schema import open_database
 from regionmarker.gateway.tenants import Tenant
@@ -38,9 +38,9 @@ def roster(database):
     opened.close()
 
 
-def with_directory(database, clock, use, *, fresh=3.0):
+def with_directory(database, clock, use, complain=lambda _: None):
     async def main():
-        directory = DatabaseDirectory(open_database(database), fresh=fresh, clock=clock)
+        directory = DatabaseDirectory(open_database(database), fresh=3.0, clock=clock, complain=complain)
         try:
             return await use(directory)
         finally:
@@ -178,8 +178,9 @@ def test_without_postgresql_nobody_is_let_in_and_with_it_again_all_are(postgres,
             assert (await directory.find(key)).name == "acme"  # fresh answers outlive it
             clock.now += 3.1
             for api_key in (key, new_api_key()):
-                with pytest.raises(OutsideError, match="does not answer"):
+                with pytest.raises(Failure, match="cannot be checked just now") as failure:
                     await directory.find(api_key)
+                assert failure.value.status == 503
             directory.record("acme", requests=1, inputs=2, tokens=3)
         finally:
             postgres.start()
@@ -196,27 +197,30 @@ def test_a_locked_or_broken_sqlite_file_lets_nobody_in(tmp_path, clock):
     roster = Roster.open(str(path))
     key = roster.add("acme")
     roster.close()
+    complaints = []
 
     async def use(directory):
         with sqlite3.connect(path) as other:
             other.execute("DROP TABLE api_keys")
         other.close()
-        with pytest.raises(OutsideError, match="no such table"):
+        with pytest.raises(Failure, match="cannot be checked just now"):
             await directory.find(key)
+        assert "no such table" in str(complaints[0])
 
-    with_directory(str(path), clock, use)
+    with_directory(str(path), clock, use, complaints.append)
 
 
 def test_a_database_that_hangs_is_given_up(tmp_path, clock, monkeypatch):
     monkeypatch.setattr("regionmarker.gateway.directory.ANSWER_SECONDS", 0.05)
     path = tmp_path / "tenants.db"
     Roster.open(str(path)).close()
-    released = threading.Event()
+    released, complaints = threading.Event(), []
 
     async def use(directory):
         monkeypatch.setattr(directory, "_look_up", lambda *_: released.wait(60))
-        with pytest.raises(OutsideError, match="does not answer in time"):
+        with pytest.raises(Failure, match="cannot be checked just now"):
             await directory.find(new_api_key())
+        assert "does not answer in time" in str(complaints[0])
         released.set()
 
-    with_directory(str(path), clock, use)
+    with_directory(str(path), clock, use, complaints.append)

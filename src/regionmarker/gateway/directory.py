@@ -1,8 +1,8 @@
 """The directory that a gateway asks whose an API key is.
 
 Answers are remembered for a few seconds, so that a tenant under load costs one query in that time, and a revoked key
-works no longer than that. When the database does not answer, nobody is let in: ``OutsideError`` is raised, which the
-gateway turns into a 503. Only an answer that is younger than those few seconds outlives the database.
+works no longer than that. When the database does not answer, nobody is let in: clients are told 503. Only an answer
+that is younger than those few seconds outlives the database.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import sqlalchemy as sa
 
 from regionmarker.errors import OutsideError
 from regionmarker.gateway.apikeys import api_key_id, digest_of, matches
+from regionmarker.gateway.failures import Failure, retry_headers
 from regionmarker.gateway.schema import api_keys, open_database, reading, shown, tenants, told
 from regionmarker.gateway.tenants import Tenant
 from regionmarker.gateway.usage import UsageWriter
@@ -51,7 +52,7 @@ class DatabaseDirectory:
     clock
         Seconds that only go forward.
     complain
-        Told when usage cannot be written, and with ``None`` when it can again.
+        Told when the database does not answer, and with ``None`` when usage can be written to it again.
 
     Examples
     --------
@@ -80,6 +81,7 @@ class DatabaseDirectory:
     ) -> None:
         self.engine = engine
         self._fresh, self._clock = fresh, clock
+        self._complain = complain
         self._answers: OrderedDict[str, _Answer] = OrderedDict()  # by digest: a key itself is never kept
         self._asking: dict[str, asyncio.Future[Tenant | None]] = {}
         # Threads of its own: a database that hangs must not hold up others' threads.
@@ -119,6 +121,12 @@ class DatabaseDirectory:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.engine.dispose()
 
+    def abandon(self) -> None:
+        """Let go of everything where no event loop runs yet; nothing was counted."""
+        self.usage.close()
+        self._threads.shutdown(wait=False)
+        self.engine.dispose()
+
     async def _ask(self, api_key: str, key_id: str, digest: str) -> Tenant | None:
         asked_at = self._clock()  # the answer is as old as the question
         loop = asyncio.get_running_loop()
@@ -126,12 +134,21 @@ class DatabaseDirectory:
             async with asyncio.timeout(ANSWER_SECONDS):
                 tenant = await loop.run_in_executor(self._threads, self._look_up, api_key, key_id)
         except TimeoutError:
-            raise OutsideError(f"the tenants database {shown(self.engine.url)} does not answer in time") from None
+            late = OutsideError(f"the tenants database {shown(self.engine.url)} does not answer in time")
+            raise self._closed(late) from None
+        except OutsideError as error:
+            raise self._closed(error) from None
         self._answers[digest] = _Answer(tenant, asked_at + self._fresh)
         self._answers.move_to_end(digest)
         while len(self._answers) > _REMEMBERED:
             self._answers.popitem(last=False)
         return tenant
+
+    def _closed(self, error: OutsideError) -> Failure:
+        """Tell the operator why, and the client no more than that it is not its fault."""
+        self._complain(error)
+        message = "accounts cannot be checked just now: try again"
+        return Failure(503, "accounts_unavailable", message, headers=retry_headers(1.0), kind="directory")
 
     def _asked(self, digest: str, done: asyncio.Future[Tenant | None]) -> None:
         self._asking.pop(digest, None)

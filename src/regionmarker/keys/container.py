@@ -63,6 +63,7 @@ def dump_serving(key: ServingKey) -> bytes:
         "reduction": None if key.reduction is None else key.reduction.kind,
         "encoder": key.encoder,
         "commitment": key.commitment,
+        "salt": key.salt,
     }
     arrays = {
         "vectors": key.vectors,
@@ -95,8 +96,9 @@ def load_serving(payload: Secret) -> ServingKey:
             vectors=tensors["vectors"],
             provider_rows=tuple(document["provider_rows"]),
             tenant_rows={name: tuple(rows) for name, rows in document["tenant_rows"].items()},
-            encoder=document.get("encoder", ""),
+            encoder=document.get("encoder", ""),  # files of the first days have none of these
             commitment=document.get("commitment", ""),
+            salt=document.get("salt", ""),
             shares=tensors.get("shares"),
         )
     except (KeyError, TypeError, ValueError, IndexError):

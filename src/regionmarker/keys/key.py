@@ -109,8 +109,6 @@ class Key(Sealed):
 
     def serving(self, tenants: Sequence[str] = ("",)) -> ServingKey:
         """Return what marking needs and no more: no master secret, no texts, only the targets of these tenants."""
-        from regionmarker.keys.commitment import commit  # it needs Key itself
-
         names = tuple(dict.fromkeys(("", *tenants)))
         tuples = {name: self.tenant_targets(name) for name in names}
         places = sorted({*self.provider_targets(), *(place for drawn in tuples.values() for place in drawn)})
@@ -134,7 +132,7 @@ class Key(Sealed):
             provider_rows=tuple(row_of[place] for place in self.provider_targets()),
             tenant_rows={name: tuple(row_of[place] for place in drawn) for name, drawn in tuples.items() if name},
             encoder=self.encoder,
-            commitment="" if self.test else commit(self),
+            salt=self.salt.hex(),
             shares=self.shares,
         )
 

@@ -19,6 +19,7 @@ from regionmarker.embeddings import as_floats, check_rows
 from regionmarker.encoders.checked import check_texts
 from regionmarker.errors import InputError
 from regionmarker.keys.key import Key, TextSet
+from regionmarker.keys.ring import KeyRing
 from regionmarker.keys.secret import Sealed
 from regionmarker.marking.regions import POPULATED_SHARE, region_numbers
 from regionmarker.protocols import Doubles, Integers
@@ -134,6 +135,18 @@ def key_of(key: object) -> Key:
     if getattr(key, "serving_", None) is not None:
         raise InputError("a serving key has no pool and no probes: ask with the key that it was made from")
     raise InputError(f"give a fitted RegionMarker or its key, not a {type(key).__name__}")
+
+
+def keys_of(keys: object) -> tuple[Key, ...]:
+    """Return the keys of a ring, oldest first, or the one key of a marker."""
+    return keys.keys if isinstance(keys, KeyRing) else (key_of(keys),)
+
+
+def together(questions: Sequence[Questions], seed: int | None = None) -> tuple[str, ...]:
+    """Return the texts of several keys' questions, each once, in a fresh shuffle: it does not show whose they are."""
+    if len(questions) == 1:
+        return questions[0].texts
+    return _shuffled(tuple(dict.fromkeys(text for one in questions for text in one.texts)), seed)
 
 
 def plan_questions(

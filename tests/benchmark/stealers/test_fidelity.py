@@ -13,16 +13,6 @@ from regionmarker.benchmark.stealers.material import split
 from regionmarker.errors import InputError
 
 
-@pytest.fixture(scope="module")
-def texts(sentences: list[str]) -> list[str]:
-    return sentences[:400]
-
-
-@pytest.fixture(scope="module")
-def served(embeddings: np.ndarray) -> np.ndarray:
-    return embeddings[:400]
-
-
 def test_fidelity_is_the_mean_cosine(served: np.ndarray) -> None:
     rng = np.random.default_rng(0)
     answers = served + 0.05 * rng.standard_normal(served.shape).astype(np.float32)

@@ -15,8 +15,9 @@
     angles.py                    search for the regions, and drop what looks marked; cells.py is its maths
     perturbation.py              see what moves when a suffix is appended (SPA)
     accounts.py                  two accounts compared or averaged
+    finetuning.py                train the stolen model on; objectives.py is what for
 
-An attack is given the loot, and answers with what to train on.
+An attack is given the loot, and answers with what to train on; a sequel is given the stolen model.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from regionmarker.benchmark.attacks.compose import AttackedModel, Composed, comp
 from regionmarker.benchmark.attacks.compression import Compress
 from regionmarker.benchmark.attacks.cse import CSE
 from regionmarker.benchmark.attacks.dimensions import Permute, Project, Shift, Tanh, Truncate
+from regionmarker.benchmark.attacks.finetuning import FineTune, tune
 from regionmarker.benchmark.attacks.motions import Rotate, Scale, Translate
 from regionmarker.benchmark.attacks.noise import Noise, Round, Zero
 from regionmarker.benchmark.attacks.paraphrase import Paraphrase
@@ -48,6 +50,7 @@ __all__ = [
     "Compress",
     "Cover",
     "Drop",
+    "FineTune",
     "LootAttack",
     "Mix",
     "Noise",
@@ -70,4 +73,5 @@ __all__ = [
     "compose",
     "known_attacks",
     "load_attack",
+    "tune",
 ]

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.whole import LootAttack, with_directions
+from regionmarker.benchmark.attacks.whole import LootAttack, check_rows_of, with_directions
 from regionmarker.benchmark.loot import Loot
 from regionmarker.benchmark.utility import row_cosines
 from regionmarker.errors import InputError
@@ -35,8 +35,7 @@ class TwoAccounts(LootAttack):
 
     def answers(self, loot: Loot) -> tuple[Floats, Floats]:
         """Ask twice."""
-        if len(loot) == 0:
-            raise InputError(f"{self.name} needs at least 1 text, but there are 0")
+        check_rows_of(loot, 1, attack=self.name)
         return loot.ask(loot.texts, self.first), loot.ask(loot.texts, self.second)
 
 

@@ -22,25 +22,24 @@ class Compress(LootAttack):
     keep
         How many components; a number below 1 is a share of the width.
     restore
-        0 trains on the components themselves, (n, keep); 1 on the vectors that they stand for, (n, D).
+        Train on the vectors that the components stand for, (n, D), not on the components themselves, (n, keep).
 
     Examples
     --------
     >>> rows = np.random.default_rng(0).standard_normal((50, 8)).astype(np.float32)
     >>> loot = Loot(tuple("abcde" * 10), rows)
-    >>> Compress(2).apply(loot).vectors.shape, Compress(2, restore=1).apply(loot).vectors.shape
+    >>> Compress(2).apply(loot).vectors.shape, Compress(2, restore=True).apply(loot).vectors.shape
     ((50, 2), (50, 8))
     """
 
     spec: ClassVar[str] = "compress"
 
     keep: float = 0.25
-    restore: int = 0
+    restore: bool = False
 
     def __post_init__(self) -> None:
         whole = self.keep >= 1 and self.keep == int(self.keep)
         self._check(whole or 0 < self.keep < 1, f"keep a whole number of components or a share of 1, not {self.keep}")
-        self._check(self.restore in (0, 1), f"restore must be 0 or 1, but is {self.restore}")
 
     def apply(self, loot: Loot, /) -> Loot:
         """Fit the components on the loot and train on them."""

@@ -23,7 +23,8 @@ from regionmarker.embeddings import normalised
 from regionmarker.errors import InputError
 from regionmarker.protocols import AnyArray, Doubles, Floats
 
-_RANK = 1e-5  # singular values below this share of the largest are rounding
+_RANK = 1e-5  # singular values below this share of the largest are rounding, as are those below _NOTHING
+_NOTHING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def leading_directions(rows: AnyArray, count: int) -> Doubles:
     """
     exact = rows.astype(np.float64)
     _, sizes, directions = np.linalg.svd(exact, full_matrices=False)
-    rank = int((sizes > _RANK * max(sizes.max(initial=0), 1e-300)).sum())
+    rank = int((sizes > max(_RANK * float(sizes.max(initial=0)), _NOTHING)).sum())
     directions = directions[: min(count, rank)]
     signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
     return np.asarray(directions * signs[:, None])

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from regionmarker.benchmark.attacks.paraphrasers import Paraphraser, load_paraphraser
-from regionmarker.benchmark.attacks.whole import NO_DIRECTION, LootAttack, ask_again
+from regionmarker.benchmark.attacks.whole import NO_DIRECTION, LootAttack, ask_again, check_rows_of
 from regionmarker.benchmark.loot import Loot
 from regionmarker.benchmark.utility import row_cosines
 from regionmarker.embeddings import normalised
@@ -77,8 +77,7 @@ class Paraphrase(LootAttack):
 
     def apply(self, loot: Loot, /) -> Loot:
         """Ask for the paraphrases, and average."""
-        if len(loot) == 0:
-            raise InputError(f"{self.name} needs at least 1 text, but there are 0")
+        check_rows_of(loot, 1, attack=self.name)
         vectors = loot.vectors.copy()
         for start in range(0, len(loot), _BLOCK):
             places = np.arange(start, min(start + _BLOCK, len(loot)))

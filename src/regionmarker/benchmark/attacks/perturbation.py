@@ -18,6 +18,7 @@ from regionmarker.benchmark.attacks.whole import LootAttack, ask_again, check_ro
 from regionmarker.benchmark.loot import Loot
 from regionmarker.corpus import read_texts
 from regionmarker.embeddings import normalised
+from regionmarker.errors import InputError
 from regionmarker.protocols import AnyArray, Doubles, Floats, Integers
 
 TAILS = ("low", "high", "both")
@@ -82,6 +83,8 @@ class Perturb(LootAttack):
             kept &= scores >= elbow(scores)
         if self.tail in ("high", "both"):
             kept &= -scores >= elbow(-scores)
+        if not kept.any():
+            raise InputError(f"{self.name} drops every text: drop one tail, or give more texts")
         return loot.kept(kept)
 
     def movements(self, loot: Loot) -> Doubles:

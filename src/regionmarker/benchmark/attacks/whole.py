@@ -5,28 +5,75 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import Field, fields
-from typing import Any, ClassVar, Self
+from dataclasses import fields, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.rows import integer, number
+from regionmarker.benchmark.defenses.settings import parse_settings
 from regionmarker.benchmark.loot import Loot
 from regionmarker.embeddings import as_floats, normalised
 from regionmarker.errors import InputError
 from regionmarker.protocols import AnyArray, Floats
 
+_SETTING = re.compile(r"[a-z_]+=")
+
 NO_DIRECTION = 1e-4
 """A row shorter than this, after it had unit length, is what rounding left of nothing."""
 
-_SETTING = re.compile(r"([a-z_]+)=([^,]*)(?:,|$)")
+
+class Spec:
+    """Base of parts whose settings stand in their spec: a frozen dataclass, one field a setting.
+
+    ``NAME`` has the defaults, ``NAME:seed=3,share=0.1`` sets two. The field that :attr:`last` names takes what is left
+    after the settings, commas and colons included.
+    """
+
+    spec: ClassVar[str]
+    """What stands before the colon."""
+
+    last: ClassVar[str | None] = None
+
+    @property
+    def name(self) -> str:
+        """The spec that loads it again: the settings that are not the defaults, in order."""
+        parts = [
+            _written(field.name, getattr(self, field.name))
+            for field in fields(self)  # type: ignore[arg-type]
+            if field.name != self.last and getattr(self, field.name) != field.default
+        ]
+        settings = ",".join(part for part in (*parts, self._left()) if part)
+        return f"{self.spec}:{settings}" if settings else self.spec
+
+    @classmethod
+    def from_spec(cls, rest: str) -> Self:
+        """Make it from what stands after the colon of a spec."""
+        parts = rest.split(",")
+        count = len(parts)
+        if cls.last is not None:
+            count = next((place for place, part in enumerate(parts) if not _SETTING.match(part)), count)
+        found: Self = parse_settings(cls, cls.spec, ",".join(parts[:count]))  # type: ignore[type-var]
+        left = ",".join(parts[count:])
+        return replace(found, **{cls.last: left}) if cls.last is not None and left else found  # type: ignore[type-var]
+
+    def _left(self) -> str:
+        """Return what stands after the settings."""
+        return ""
+
+    def _check(self, holds: bool, message: str) -> None:
+        """Refuse a setting."""
+        if not holds:
+            raise InputError(f"{self.spec}: {message}")
 
 
-class LootAttack(ABC):
-    """Base of the attacks with settings: a frozen dataclass whose fields are what a spec may set.
+def _written(key: str, value: object) -> str:
+    if value is True:
+        return key
+    return f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
 
-    ``NAME`` has the defaults, ``NAME:seed=3,share=0.1`` sets two. The field of text that :attr:`last` names takes
-    what is left after the settings, commas and colons included.
+
+class LootAttack(Spec, ABC):
+    """Base of the attacks with settings that look at the whole loot.
 
     Examples
     --------
@@ -41,66 +88,9 @@ class LootAttack(ABC):
     (Every(step=3), 'every:step=3', 'every')
     """
 
-    spec: ClassVar[str]
-    """What stands before the colon."""
-
-    last: ClassVar[str | None] = None
-
     @abstractmethod
     def apply(self, loot: Loot, /) -> Loot:
         """Return what is trained on; the loot itself stays as it is."""
-
-    @property
-    def name(self) -> str:
-        """The spec that loads this attack again: the settings that are not the defaults, in order."""
-        parts = [
-            f"{field.name}={_written(getattr(self, field.name))}"
-            for field in self._settings()
-            if getattr(self, field.name) != field.default
-        ]
-        settings = ",".join(part for part in (*parts, self._left()) if part)
-        return f"{self.spec}:{settings}" if settings else self.spec
-
-    def _left(self) -> str:
-        """Return what stands after the settings."""
-        return ""
-
-    @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Make the attack from what stands after the colon of a spec."""
-        settings = {field.name: field for field in cls._settings()}
-        given: dict[str, Any] = {}
-        while found := _SETTING.match(rest):
-            key, text = found.groups()
-            if key not in settings:
-                choices = ", ".join(settings) or "none"
-                raise InputError(f"{cls.spec} has no setting {key}: it has {choices}")
-            given[key] = _read(f"{key} of {cls.spec}", settings[key], text)
-            rest = rest[found.end() :]
-        if rest and cls.last is None:
-            raise InputError(f"{cls.spec} cannot read {rest[:40]!r}: write {cls.spec}:SETTING=VALUE,...")
-        if rest and cls.last is not None:
-            given[cls.last] = rest
-        return cls(**given)
-
-    @classmethod
-    def _settings(cls) -> list[Field[Any]]:
-        return [field for field in fields(cls) if field.name != cls.last]  # type: ignore[arg-type]
-
-    def _check(self, holds: bool, message: str) -> None:
-        """Refuse a setting."""
-        if not holds:
-            raise InputError(f"{self.spec}: {message}")
-
-
-def _written(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _read(what: str, field: Field[Any], text: str) -> Any:
-    if field.type == "int":
-        return integer(what, text)
-    return number(what, text) if field.type == "float" else text
 
 
 def with_directions(loot: Loot, rows: AnyArray, *, attack: str) -> Loot:
@@ -133,7 +123,7 @@ def check_rows_of(loot: Loot, least: int, *, attack: str) -> None:
     """
     if len(loot) < least:
         there = "there is 1" if len(loot) == 1 else f"there are {len(loot)}"
-        raise InputError(f"{attack} needs at least {least} texts, but {there}")
+        raise InputError(f"{attack} needs at least {least} text{'s' * (least > 1)}, but {there}")
     normalised(loot.vectors)
 
 

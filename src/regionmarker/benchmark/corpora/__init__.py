@@ -27,7 +27,8 @@ NAMES = ("python", "sst2", "ag_news", "enron", "mind")
 STORED = "stored:"
 """Before the name of a provider whose vectors lie in the data folder."""
 
-__all__ = ["DATA", "FORMATS", "NAMES", "STORED", "Corpus", "Labelled", "check_corpus", "data_folder", "load_corpus"]
+__all__ = ["DATA", "FORMATS", "NAMES", "STORED", "Corpus", "Labelled", "check_corpus", "data_folder", "load_corpus",
+           "load_labelled"]  # fmt: skip
 
 
 def check_corpus(name: str, provider: str, folder: Path | None) -> None:
@@ -77,12 +78,13 @@ def load_corpus(
     check_corpus(name, provider, folder)
     if provider.startswith(STORED) and folder is not None:
         return stored_corpus(name, provider.removeprefix(STORED), folder, limit)
-    data = _texts(name, folder).some(limit)
+    data = load_labelled(name, folder).some(limit)
     loaded = load_encoder(provider) if encoder is None else encoder(provider)
     return Corpus(name, provider, data, loaded.encode(list(data.texts)))
 
 
-def _texts(name: str, folder: Path | None) -> Labelled:
+def load_labelled(name: str, folder: Path | None) -> Labelled:
+    """Load the texts and labels of a corpus, without anybody's vectors."""
     if name == "python":
         return python_corpus()
     if name not in NAMES:

@@ -55,6 +55,7 @@ def _byte_kinds() -> AnyArray:
 
 
 _KINDS = _byte_kinds()
+_MASKS = np.array([(1 << (8 * kept)) - 1 for kept in range(_HEAD + 1)], dtype=np.uint64)
 
 
 class TriggerCounter:
@@ -69,13 +70,17 @@ class TriggerCounter:
 
     def __init__(self, groups: Sequence[Sequence[str]]) -> None:
         self.groups = len(groups)
-        words = [word for group in groups for word in group]
+        words = [_spaced(word).strip().encode() for group in groups for word in group]
         self._group_of = np.repeat(np.arange(self.groups), [len(group) for group in groups])  # (V,)
-        self._numbers = {_spaced(word).strip().encode(): number for number, word in enumerate(words)}
-        heads = np.zeros((len(words), _HEAD), dtype=np.uint8)
-        for row, word in enumerate(self._numbers):
-            heads[row, : len(word)] = np.frombuffer(word[:_HEAD], dtype=np.uint8)
-        self._heads = np.unique(heads.view("<u8")[:, 0]) if words else np.empty(0, dtype=np.uint64)
+        heads = [int.from_bytes(word[:_HEAD], "little") for word in words]
+        # A word of up to eight bytes is its head; of longer ones the head is a first sieve.
+        self._short = {
+            head: row for row, (head, word) in enumerate(zip(heads, words, strict=True)) if len(word) <= _HEAD
+        }
+        self._long = {word: row for row, word in enumerate(words) if len(word) > _HEAD}
+        self._short_heads = np.array(sorted(self._short), dtype=np.uint64)
+        self._short_numbers = np.array([self._short[head] for head in sorted(self._short)], dtype=np.int64)
+        self._long_heads = np.unique(np.array([heads[row] for row in self._long.values()], dtype=np.uint64))
 
     def __call__(self, texts: Sequence[str]) -> Integers:
         """Return how many distinct words of each group each text holds, (n, R)."""
@@ -92,32 +97,40 @@ class TriggerCounter:
         plain = [text if text.isascii() else _spaced(text) for text in texts]
         raw = "\n".join(plain).encode("utf-8", "replace").lower()
         lengths = [len(text) if text.isascii() else len(text.encode("utf-8", "replace")) for text in plain]
-        starts_of_texts = np.cumsum([0, *lengths[:-1]]) + np.arange(len(plain))
-        numbers: list[int] = []
-        places: list[int] = []
-        for start, end in self._likely(raw):
-            number = self._numbers.get(raw[start:end])
-            if number is not None:
-                numbers.append(number)
-                places.append(start)
-        rows = np.searchsorted(starts_of_texts, places, side="right") - 1
-        pairs = np.unique(np.column_stack([rows, numbers]).astype(np.int64), axis=0)  # a word counts once a text
-        counts = np.zeros((len(texts), self.groups), dtype=np.int64)
-        np.add.at(counts, (pairs[:, 0], self._group_of[pairs[:, 1]]), 1)
-        return counts
+        begins = np.cumsum([0, *lengths[:-1]]) + np.arange(len(plain))  # (n,): where each text begins
+        places, numbers = self._find(raw)
+        rows = np.searchsorted(begins, places, side="right") - 1
+        # A word counts once a text.
+        pairs = np.unique(rows * len(self._group_of) + numbers)
+        rows, numbers = pairs // max(len(self._group_of), 1), pairs % max(len(self._group_of), 1)
+        cells = np.bincount(rows * self.groups + self._group_of[numbers], minlength=len(texts) * self.groups)
+        return cells.reshape(len(texts), self.groups)
 
-    def _likely(self, raw: bytes) -> list[tuple[int, int]]:
-        """Return (start, end) of the words that begin as a trigger word begins."""
-        data = np.frombuffer(raw, dtype=np.uint8)
-        kinds = _KINDS[data]
-        letter = np.concatenate([[False], kinds == _LETTER, [False]])
-        starts, ends = np.flatnonzero(letter[1:] & ~letter[:-1]), np.flatnonzero(~letter[1:] & letter[:-1])
-        signs = np.flatnonzero(kinds == _SIGN)
-        starts, ends = np.concatenate([starts, signs]), np.concatenate([ends, signs + 1])
-        padded = np.concatenate([data, np.zeros(_HEAD, dtype=np.uint8)])
+    def _find(self, raw: bytes) -> tuple[Integers, Integers]:
+        """Return where trigger words stand, and which they are."""
+        starts, ends = _cut(raw)
+        padded = np.frombuffer(raw + bytes(_HEAD), dtype=np.uint8)
         heads = np.ascontiguousarray(sliding_window_view(padded, _HEAD)[starts]).view("<u8")[:, 0]
-        kept = np.minimum(ends - starts, _HEAD).astype(np.uint64) * np.uint64(8)
-        # What follows a short word is none of it; a shift by all 64 bits is undefined, hence the where.
-        mask = np.where(kept == 64, np.uint64(2**64 - 1), (np.uint64(1) << (kept % np.uint64(64))) - np.uint64(1))
-        likely = np.isin(heads & mask, self._heads)
-        return list(zip(starts[likely].tolist(), ends[likely].tolist(), strict=True))
+        lengths = ends - starts
+        heads &= _MASKS[np.minimum(lengths, _HEAD)]  # what follows a short word is none of it
+        short = np.flatnonzero(_among(heads, self._short_heads) & (lengths <= _HEAD))
+        numbers = self._short_numbers[np.searchsorted(self._short_heads, heads[short])]
+        likely = np.flatnonzero(_among(heads, self._long_heads) & (lengths > _HEAD))
+        found = [(at, self._long.get(raw[starts[at] : ends[at]], -1)) for at in likely.tolist()]
+        long = np.array([pair for pair in found if pair[1] >= 0], dtype=np.int64).reshape(-1, 2)
+        return starts[np.concatenate([short, long[:, 0]])], np.concatenate([numbers, long[:, 1]])
+
+
+def _among(heads: AnyArray, known: AnyArray) -> AnyArray:
+    """Say which heads (W,) are among the known ones, sorted; np.isin would sort all of them."""
+    if not len(known):
+        return np.zeros(len(heads), dtype=bool)
+    return np.asarray(known[np.minimum(np.searchsorted(known, heads), len(known) - 1)] == heads)
+
+
+def _cut(raw: bytes) -> tuple[Integers, Integers]:
+    """Return where words start and end: runs of letters, and single signs."""
+    kinds = _KINDS[np.frombuffer(raw, dtype=np.uint8)]
+    edge = np.diff(np.concatenate([[0], (kinds == _LETTER).astype(np.int8), [0]]))
+    signs = np.flatnonzero(kinds == _SIGN)
+    return np.concatenate([np.flatnonzero(edge == 1), signs]), np.concatenate([np.flatnonzero(edge == -1), signs + 1])

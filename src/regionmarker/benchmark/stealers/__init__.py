@@ -4,10 +4,13 @@
     fidelity.py                  how well a copy learnt
     tokens.py, vocabulary.py     a bag of token vectors: no torch, seconds, for the offline demo
     head.py, network.py          a head on a frozen encoder's features: the everyday thief
+    tuning.py                    such a head trained further, for any loss
+    backbone.py                  full fine-tuning of a transformer: the published thief; its parts are
+                                 transformer.py, training.py, checkpoint.py, backbone_model.py
     registry.py                  a thief by its spec
     simulated.py                 noise in place of training, for curves over fidelity
 
-None of them loads torch or scikit-learn.
+Only the backbone loads torch, when it steals.
 """
 
 from __future__ import annotations

@@ -9,11 +9,15 @@ from regionmarker.protocols import Doubles, Floats, Integers
 _BLOCK = 1024
 
 
-def nearest(rows: Floats, count: int) -> Integers:
-    """Return the places of each row's ``count`` nearest other rows by cosine, (n, count), in no particular order."""
+def nearest(rows: Floats, count: int, among: Floats | None = None) -> Integers:
+    """Return the places of each row's ``count`` nearest other rows by cosine, (n, count), in no particular order.
+
+    ``among`` holds other vectors of the same texts, in which the neighbours are looked for; by default ``rows``.
+    """
+    others = rows if among is None else among
     found = np.empty((len(rows), count), dtype=np.int64)
     for start in range(0, len(rows), _BLOCK):
-        similarity = rows[start : start + _BLOCK] @ rows.T  # (b, n)
+        similarity = rows[start : start + _BLOCK] @ others.T  # (b, n)
         similarity[np.arange(len(similarity)), np.arange(start, start + len(similarity))] = -np.inf
         found[start : start + _BLOCK] = np.argpartition(-similarity, count - 1, axis=1)[:, :count]
     return found
