@@ -1,8 +1,8 @@
 """What the gateway costs: ``python benchmarks/gateway [--litellm VENV] [--only PART] [--seconds S]``.
 
 Every part runs the same load on the stub itself, on our gateway before it and, where a virtual environment with
-``litellm[proxy]`` is named, on LiteLLM's proxy before it, one worker each, in turns within one run. The processor time of
-a server is told beside the clock: on a machine that does other things as well, it is the steadier figure.
+``litellm[proxy]`` is named, on LiteLLM's proxy before it, one worker each, in turns within one run. The processor
+time of a server is told beside the clock: on a machine that does other things as well, it is the steadier figure.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def compare(servers: list[Server], cells: list[tuple[int, int]], seconds: float,
                 for server in servers:
                     found[server[0]].append(measured(server, message, connections, seconds))
             for name, runs in found.items():
-                outcome, used = min(runs, key=lambda run: run[0].quantile(0.5))
+                outcome, _ = min(runs, key=lambda run: run[0].quantile(0.5))
                 wrong = sum(count for status, count in outcome.statuses.items() if status != 200)
                 note = f" ({wrong} errors)" if wrong else ""
                 print(
@@ -88,9 +88,8 @@ def soak(key: Path, seconds: float) -> None:
             for batch in (1, 16, 256, 2048):
                 share = seconds / steps / 4
                 message = request(port, batch, "base64", MODEL)
-                total += sum(
-                    drive(port, message, connections=8 if batch < 2048 else 2, seconds=share).statuses.values()
-                )
+                run = drive(port, message, connections=8 if batch < 2048 else 2, seconds=share)
+                total += sum(run.statuses.values())
             print(f"| {seconds / steps * (step + 1):.0f} | {total} | {memory(pid):.0f} |", flush=True)
 
 
