@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -35,6 +34,21 @@ def serve(
     timeout: Annotated[float, typer.Option(help="Seconds for one request, with all its retries.")] = 120.0,
     grace: Annotated[float, typer.Option(help="Seconds that requests may take after SIGTERM.")] = 30.0,
     drain_delay: Annotated[float, typer.Option(help="Seconds between SIGTERM and closing the door.")] = 1.0,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            envvar="REGIONMARKER_DATABASE",
+            help="The tenants: a SQLite file, or postgresql://...; needed on any address but loopback.",
+            show_default=False,
+        ),
+    ] = None,
+    serve_unmarked: Annotated[
+        str,
+        typer.Option(help="Let vectors leave WITHOUT a mark: shadow-tenants (those whose mode is shadow) or everyone."),
+    ] = "nobody",
+    telemetry: Annotated[
+        bool, typer.Option("--telemetry", help="Tell OpenTelemetry, as its OTEL_ variables say; extra telemetry.")
+    ] = False,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
@@ -47,12 +61,8 @@ def serve(
         from regionmarker.gateway.server import run
     except ImportError as error:
         raise MissingExtraError.for_module(error.name or "the gateway", "gateway") from None
-    from regionmarker.gateway.keyhold import Keyhold, open_key
-    from regionmarker.gateway.logs import make_logger
-    from regionmarker.gateway.metrics import Metrics
+    from regionmarker.gateway.assembly import Plan, assemble
     from regionmarker.gateway.settings import Settings
-    from regionmarker.gateway.state import Gateway
-    from regionmarker.gateway.upstreams import load_upstream
 
     if log_level not in ("debug", "info", "warning", "error"):
         raise InputError(f"--log-level must be debug, info, warning or error, not {log_level}")
@@ -62,15 +72,10 @@ def serve(
         queue=queue, total=timeout, read=min(60.0, timeout), grace=grace, drain_delay=drain_delay,
         admin_token=os.environ.get(ADMIN_TOKEN_VARIABLE, ""),
     )  # fmt: skip
-    if not settings.on_loopback:
-        raise InputError(f"--host {host} can be reached by others: give a tenants database with --tenants")
-    metrics = Metrics()
-    opened = open_key(Path(key), passphrase=passphrase(ask_passphrase), secret_file=secret_file)
-    gateway = Gateway(
-        settings,
-        Keyhold(opened.serving, commitment=opened.commitment, normalise=normalise),
-        load_upstream(upstream, settings, metrics, api_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""), batch=batch),
-        metrics=metrics,
-        logger=make_logger(log_level),
-    )
-    run(gateway)
+    plan = Plan(
+        key=key, passphrase=passphrase(ask_passphrase), secret_file=secret_file, normalise=normalise,
+        upstream=upstream, upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""), batch=batch,
+        database=database, unmarked=serve_unmarked, telemetry=telemetry, log_level=log_level,
+    )  # fmt: skip
+    operations = assemble(settings, plan)
+    run(operations.gateway, operations.routes())

@@ -45,6 +45,7 @@ def make_app(gateway: Gateway, routes: Sequence[BaseRoute] = ()) -> Starlette:
             Route("/openapi.json", pages.openapi),
             *routes,
         ],
+        middleware=gateway.middleware,
         exception_handlers={Failure: _failed, HTTPException: _not_routed},
         lifespan=lifespan,
     )

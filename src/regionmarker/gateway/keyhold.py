@@ -38,7 +38,7 @@ class Snapshot(Sealed):
     version
         Counts up with every swap of a :class:`Keyhold`.
     commitment
-        What was published about the key, where it is known; a serving key does not tell.
+        What was published about the key, where it is known; serving keys of earlier versions do not tell.
     """
 
     marker: RegionMarker
@@ -131,7 +131,8 @@ def open_key(
 
     path = Path(path)
     if kind_of_file(path) is Kind.SERVING:
-        serving, commitment = open_serving(path, given_opener(passphrase, secret_file)), None
+        serving = open_serving(path, given_opener(passphrase, secret_file))
+        commitment = serving.commitment or None  # files of earlier versions do not tell
         missing = sorted(set(tenants) - {"", *serving.tenants})
         if missing:
             raise InputError(f"the serving key {path} lacks the tenant {missing[0]}: export it again with --tenant")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from starlette.middleware import Middleware
 from structlog.typing import FilteringBoundLogger
 
 from regionmarker.gateway.admission import Admission
@@ -34,6 +35,8 @@ class Gateway:
         Called on SIGHUP, if anything.
     background
         Run while the gateway runs, such as what watches the key file.
+    middleware
+        Wrapped around all routes, such as tracing.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Gateway:
         self.draining = False
         self.upstream_seen = False
         self.reload: Callable[[], Awaitable[None]] | None = None
+        self.middleware: list[Middleware] = []
         self.background: list[Callable[[], Awaitable[None]]] = []
         self.models = (settings.model or upstream.model, *settings.aliases)
         self._tasks: list[asyncio.Future[None]] = []
