@@ -13,6 +13,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from codec import codec
 from load import Outcome, drive, request
 from targets import MODEL, gateway, litellm, make_key, memory, processor_seconds, stub
 
@@ -97,13 +98,15 @@ def main() -> None:
     """Run the parts that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--litellm", type=Path, help="a virtual environment with litellm[proxy]")
-    parser.add_argument("--only", choices=("latency", "throughput", "overload", "soak"), help="one part")
+    parser.add_argument("--only", choices=("codec", "latency", "throughput", "overload", "soak"), help="one part")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each run")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--soak", type=float, default=60.0, help="seconds of the soak")
     given = parser.parse_args()
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start\n", flush=True)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        if given.only in (None, "codec"):
+            codec()
         key = make_key(Path(folder))
         if given.only in (None, "latency", "throughput"):
             upstream = stack.enter_context(stub())
