@@ -1,10 +1,10 @@
 """Corpora by name, with a provider's clean vectors.
 
-corpus.py        what every cell starts from
-embedded.py      ``python``: sentences of Python's own documentation, always there
-folder.py        ``sst2``, ``ag_news``, ``enron``, ``mind`` and others in a folder, with stored vectors
-hub.py           the first three by name from the Hugging Face hub
-files.py         any file with texts and labels
+    corpus.py        what every cell starts from
+    embedded.py      ``python``: sentences of Python's own documentation, always there
+    folder.py        ``sst2``, ``ag_news``, ``enron``, ``mind`` and others in a folder, with stored vectors
+    hub.py           the first three by name from the Hugging Face hub
+    files.py         any file with texts and labels
 """
 
 from __future__ import annotations

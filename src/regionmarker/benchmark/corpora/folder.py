@@ -1,9 +1,9 @@
 """Corpora, a provider's vectors and paraphrases in a folder.
 
-NAME.parquet                         split, text, label
-provider_PROVIDER_NAME.npz           rows (row numbers in NAME.parquet), embeddings (n, D)
-paraphrases_NAME.parquet             row (row number in NAME.parquet), text; may be absent
-paraphrases_PROVIDER_NAME.npz        embeddings in the same order; may be absent
+    NAME.parquet                         split, text, label
+    provider_PROVIDER_NAME.npz           rows (row numbers in NAME.parquet), embeddings (n, D)
+    paraphrases_NAME.parquet             row (row number in NAME.parquet), text; may be absent
+    paraphrases_PROVIDER_NAME.npz        embeddings in the same order; may be absent
 """
 
 from __future__ import annotations

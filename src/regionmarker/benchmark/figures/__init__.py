@@ -1,9 +1,9 @@
 """Figures from rows of results, as SVG with the same bytes for the same numbers.
 
-drawing.py       style and bytes
-framework.py     the diagram
-portraits.py     region balance, t-SNE, cos(e, e_p)
-curves.py        sweeps, fidelity, attacks, false positives, trade-off
+    drawing.py       style and bytes
+    framework.py     the diagram
+    portraits.py     region balance, t-SNE, cos(e, e_p)
+    curves.py        sweeps, fidelity, attacks, false positives, trade-off
 """
 
 from __future__ import annotations

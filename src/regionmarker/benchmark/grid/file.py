@@ -1,21 +1,21 @@
 """A grid file: TOML in, cells out.
 
-[encoders]                     names for encoders; specs call them @name
-minilm = "sentence-transformers:all-MiniLM-L6-v2"
+    [encoders]                     names for encoders; specs call them @name
+    minilm = "sentence-transformers:all-MiniLM-L6-v2"
 
-[[block]]                      every block is a product; a grid may hold several
-corpora = ["sst2"]
-provider = "stored:mpnet768"   or an encoder spec
-defenses = ["none", "regionmarker:strength={strength}"]
-attacks = ["none", "shift:100", ["shift:100", "truncate:2/3"]]
-stealers = ["head:@minilm"]
-public = "@minilm"             the encoder that attacks may use
-suspects = ["copy", "unmarked copy", "provider", "wordllama"]
-queries = [5000]
-seeds = [100, 101, 102]
-limit = 0                      at most so many texts; 0 for all
-[block.parameters]             filled into the specs where they stand in braces; {seed} is always there
-strength = [0.1, 0.2]
+    [[block]]                      every block is a product; a grid may hold several
+    corpora = ["sst2"]
+    provider = "stored:mpnet768"   or an encoder spec
+    defenses = ["none", "regionmarker:strength={strength}"]
+    attacks = ["none", "shift:100", ["shift:100", "truncate:2/3"]]
+    stealers = ["head:@minilm"]
+    public = "@minilm"             the encoder that attacks may use
+    suspects = ["copy", "unmarked copy", "provider", "wordllama"]
+    queries = [5000]
+    seeds = [100, 101, 102]
+    limit = 0                      at most so many texts; 0 for all
+    [block.parameters]             filled into the specs where they stand in braces; {seed} is always there
+    strength = [0.1, 0.2]
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Tables from rows of results: the paper's with its numbers beside ours, and those that it left out.
 
-results.py           rows, chosen, grouped and summed up
-published.py         the paper's numbers (published.csv)
-paper_tables.py      the paper's tables
-rates.py             false positives; every attack against every defense; what failed
-power.py             power as a function of everything
-claims.py            the leaderboard, and verdicts on the abstract
-table.py             Markdown, LaTeX, CSV
+    results.py           rows, chosen, grouped and summed up
+    published.py         the paper's numbers (published.csv)
+    paper_tables.py      the paper's tables
+    rates.py             false positives; every attack against every defense; what failed
+    power.py             power as a function of everything
+    claims.py            the leaderboard, and verdicts on the abstract
+    table.py             Markdown, LaTeX, CSV
 """
 
 from __future__ import annotations
