@@ -36,6 +36,11 @@ class Corpus:
         """Where each text stands."""
         return {text: row for row, text in enumerate(self.texts)}
 
+    @cached_property
+    def wordllama(self) -> Array:
+        """The embedded encoder's vectors, (n, 256) unit rows."""
+        return rm.load_encoder("wordllama").encode(list(self.texts))
+
 
 def load_corpus(name: str, data: Path, model: str | None, cache: Path | None) -> Corpus:
     """Read `NAME.parquet` and `provider_mpnet768_NAME.npz`, and read or make the features."""
@@ -79,6 +84,18 @@ class Setting:
     strength: float = 0.2
     subspace: int | None = None
     budget: int = 3000
+    ratio: float = 0.2
+    hidden: int = 2048  # units of the thief's head
+    projection: int | None = None  # the thief's features are the provider's own clean vectors, cut to this width
+
+
+def _thiefs_features(corpus: Corpus, projection: int | None) -> Array:
+    """Return what the thief's head sees: a public encoder, or a part of the provider that no thief has."""
+    if projection is None:
+        return corpus.features
+    width = corpus.clean.shape[1]
+    matrix = np.random.default_rng(0).standard_normal((width, projection)).astype(np.float32)
+    return normalised(corpus.clean @ matrix)
 
 
 class Scene:
@@ -90,9 +107,12 @@ class Scene:
             raise SystemExit(f"{len(corpus.texts)} texts leave {rest} for the key after {setting.queries} queries")
         order = np.random.default_rng([seed, 7]).permutation(len(corpus.texts))
         self.corpus, self.seed = corpus, seed
+        self.features = _thiefs_features(corpus, setting.projection)
+        self.hidden = setting.hidden
         self.bought, own = order[: setting.queries], np.sort(order[setting.queries :])
         self.marker = rm.RegionMarker(
             seed=seed,
+            ratio=setting.ratio,
             strength=setting.strength,
             subspace=setting.subspace,
             tenant_ratio=0.0,
@@ -112,7 +132,7 @@ class Scene:
         return self._steal(self.corpus.clean[self.bought])
 
     def _steal(self, served: Array) -> HeadModel:
-        return FrozenHead(seed=self.seed).steal_from_features(self.corpus.features[self.bought], served)
+        return FrozenHead(hidden=self.hidden, seed=self.seed).steal_from_features(self.features[self.bought], served)
 
     def ask(self, suspect: str) -> tuple[Examination, float | None]:
         """Return a suspect's answers laid beside the questions, and its fidelity where it is a copy."""
@@ -125,10 +145,10 @@ class Scene:
         elif suspect == "features":
             answers = self.corpus.features[rows]
         elif suspect == "wordllama":
-            answers = rm.load_encoder("wordllama").encode(texts)
+            answers = self.corpus.wordllama[rows]
         else:
             model = self.unmarked_copy if suspect == "unmarked copy" else self.copy
-            answers, learnt = model.apply(self.corpus.features[rows]), model.fidelity.cosine
+            answers, learnt = model.apply(self.features[rows]), model.fidelity.cosine
             if suspect in ATTACKS:
                 answers = load_attack(suspect)(answers, texts)
         key = self.marker.key_

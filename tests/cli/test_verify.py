@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tests.verification.conftest import blurred
 
-from regionmarker import Answers, RegionMarker
+from regionmarker import Answers, KeyRing, RegionMarker
+from regionmarker.corpus import read_texts
 from regionmarker.verification.questions import plan_questions
 
 BUDGET = 500
@@ -36,6 +37,27 @@ def test_a_copy_is_convicted_and_an_innocent_is_not(run, key, answered):
     assert thief["paper"]["cannot_say"]
     innocent = json.loads(run("verify", "--key", key, "--suspect", "file:innocent.parquet", *QUICK, "--json").stdout)
     assert innocent["outcome"] == "no evidence"
+
+
+def test_every_key_of_the_file_judges(run, key, answered, wordllama):
+    old = KeyRing.load(key).primary.id
+    run("key", "rotate", key)
+    new = KeyRing.load(key).primary.id
+    run("probes", "--key", key, "--out", "all.txt", "--budget", BUDGET)
+    texts = read_texts(answered / "all.txt")
+    served = RegionMarker.load(key, key_id=old).transform(wordllama.encode(texts))
+    Answers("copy", tuple(texts), served).to_parquet(answered / "copy.parquet")
+    options = ("verify", "--key", key, "--suspect", "file:copy.parquet", *QUICK)
+    found = json.loads(run(*options, "--json").stdout)
+    assert (found["outcome"], found["key_id"]) == ("infringement", old)
+    assert [other["key_id"] for other in found["other_keys"]] == [new]
+    assert found["judged_at"] == pytest.approx(1e-3 / 4)  # two keys, first look
+    shown = run(*options)
+    assert new in shown.stdout
+    assert "2 keys judged" in " ".join(shown.stderr.split())
+    assert json.loads(run(*options, "--key-id", new, "--json").stdout)["outcome"] == "no evidence"
+    assert json.loads(run(*options, "--dry-run", "--json").stdout)["queries"] == len(texts) > BUDGET
+    assert "is not in this ring" in run(*options, "--key-id", "nonsense", code=2).stderr
 
 
 def test_people_get_both_tests_side_by_side(run, key, answered):

@@ -11,6 +11,8 @@ import pytest
 from regionmarker.evidence import Signer, check_evidence, save_evidence
 from regionmarker.evidence.bundle import manifest_of, plain_json, plain_lines, read_bundle
 from regionmarker.keys.key import TextSet
+from regionmarker.keys.ring import KeyRing
+from regionmarker.marking.keymaking import key_from_key
 from regionmarker.verification.verdict import judge
 
 pytestmark = pytest.mark.usefixtures("quick_report")
@@ -241,6 +243,34 @@ def test_looks_that_were_counted(verdict_on, answer_as, tmp_path):
     verdict = verdict_on(answer_as(), ledger=tmp_path / "ledger.jsonl")
     report = check_evidence(verdict.save(tmp_path / "bundle"))
     assert "look 1 at level 0.001 is judged at 0.0005" in [check.detail for check in report.checks]
+
+
+@pytest.fixture
+def ring_verdict(case_key, answer_as, tmp_path):
+    """The case, judged by three keys of one ring."""
+    newer = [replace(key_from_key(case_key, seed=seed), test=False) for seed in (6, 7)]
+    return judge(KeyRing((case_key, *newer)), answer_as(), ledger=tmp_path / "ledger.jsonl", power=False)
+
+
+def test_a_ring_that_judged_can_be_checked(ring_verdict, case_key, tmp_path):
+    assert ring_verdict.key_id == case_key.id
+    report = check_evidence(ring_verdict.save(tmp_path / "bundle", level="court"))
+    assert report.failure is None
+    assert "look 1 at level 0.001 with 3 keys is judged at 0.000166667" in [check.detail for check in report.checks]
+
+
+RING_LIES = {
+    "fewer keys": lambda verdict: verdict["other_keys"].pop(),
+    "a stronger key": lambda verdict: verdict["other_keys"][0].update(p_value=1e-12),
+    "another correction": lambda verdict: verdict["other_keys"][1].update(holm=0.5),
+    "another outcome": lambda verdict: verdict["other_keys"][1].update(infringement=True),
+}
+
+
+@pytest.mark.parametrize("change", RING_LIES)
+def test_lies_about_the_ring_are_found(ring_verdict, change, tmp_path):
+    bundle = ring_verdict.save(tmp_path / "bundle")
+    assert "verdict.json" in str(lie(bundle, "verdict.json", RING_LIES[change]))
 
 
 def test_a_verdict_that_was_changed_before_saving_is_found(verdict, tmp_path):

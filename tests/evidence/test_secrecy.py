@@ -15,7 +15,8 @@ from regionmarker.keys.commitment import PARTS, blinding, content
 
 VERDICT_FIELDS = {
     "answers_digest", "asked", "created", "disclosure", "floor", "judged_at", "key_id", "level", "look", "missing",
-    "notes", "outcome", "p_value", "paper", "power", "probes", "scores_digest", "statistic", "suspect", "total",
+    "notes", "other_keys", "outcome", "p_value", "paper", "power", "probes", "scores_digest", "statistic", "suspect",
+    "total",
 }  # fmt: skip
 SCORES_FIELDS = {"lists", "null", "observed", "paper_deciles", "pool", "regions", "step", "unanswered"}
 

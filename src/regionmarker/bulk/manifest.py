@@ -37,7 +37,7 @@ class KeyName:
             key = marker.key_
             return cls(key.id, None if key.test else commit(key), key.salt.hex() or None, key.test)
         serving = marker.serving_
-        return cls(serving.id, serving.commitment, serving.salt or None, serving.test)
+        return cls(serving.id, serving.commitment or None, serving.salt or None, serving.test)
 
 
 @dataclass(frozen=True)

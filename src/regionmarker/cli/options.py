@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from regionmarker.errors import InputError
+
+if TYPE_CHECKING:
+    from regionmarker.keys.ring import KeyRing
 
 KeyPath = Annotated[Path, typer.Option("--key", help="The key file.", show_default=False)]
 KeyArgument = Annotated[Path, typer.Argument(help="The key file.", show_default=False)]
@@ -16,6 +19,9 @@ SecretFile = Annotated[
     typer.Option(
         "--secret-file", help="The 32-byte secret that opens the key file; default: the file PATH.secret beside it."
     ),
+]
+KeyId = Annotated[
+    str | None, typer.Option("--key-id", help="Only this key of the file; default: all of them.", show_default=False)
 ]
 AskPassphrase = Annotated[
     bool, typer.Option("--passphrase", help="Ask for a passphrase (or set REGIONMARKER_PASSPHRASE).")
@@ -44,3 +50,11 @@ def check_engine(engine: str, address: str | None, ask_passphrase: bool) -> None
             "a passphrase typed here does not reach Ray's workers, and must not travel to them: "
             "set REGIONMARKER_PASSPHRASE where they run, or use a secret file or --opener"
         )
+
+
+def load_ring(path: Path, secret_file: Path | None, ask_passphrase: bool, key_id: str | None = None) -> KeyRing:
+    """Open a key file: all its keys, or the one that ``key_id`` names."""
+    from regionmarker.keys.ring import KeyRing
+
+    ring = KeyRing.load(path, passphrase=passphrase(ask_passphrase), secret_file=secret_file)
+    return ring if key_id is None else KeyRing((ring.find(key_id),))

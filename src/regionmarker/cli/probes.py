@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from regionmarker.cli.console import answer, people
-from regionmarker.cli.options import AskPassphrase, Force, Json, KeyPath, SecretFile, passphrase
+from regionmarker.cli.options import AskPassphrase, Force, Json, KeyId, KeyPath, SecretFile, load_ring
 from regionmarker.errors import InputError
 
 FORMATS = (".jsonl", ".txt", ".parquet")
@@ -21,28 +21,29 @@ _BUDGET = 3000
 def probes(
     key: KeyPath,
     out: Annotated[Path, typer.Option(help="The file to write: .jsonl, .txt (a text a line) or .parquet.")],
-    budget: Annotated[int, typer.Option(help="How many texts to ask at the most.")] = _BUDGET,
+    key_id: KeyId = None,
+    budget: Annotated[int, typer.Option(help="How many texts to ask at the most, for each key.")] = _BUDGET,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write the texts to ask a suspect that can only be reached by hand, in an order that tells nothing.
+    """Write the texts of every key of the file, to ask a suspect that can only be reached by hand.
 
     Example: regionmarker probes --key provider.rmkey --out probes.jsonl
     """
-    from regionmarker.keys.ring import KeyRing
-    from regionmarker.verification.questions import plan_questions
+    from regionmarker.verification.questions import Cost, plan_questions, together
 
     _check_out(out, force)
-    primary = KeyRing.load(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file).primary
-    questions = plan_questions(primary, budget)
-    write_texts(out, questions.texts)
-    cost = questions.cost()
-    told = "" if budget == _BUDGET else f" --budget {budget}"
+    ring = load_ring(key, secret_file, ask_passphrase, key_id)
+    texts = together([plan_questions(one, budget) for one in ring])
+    write_texts(out, texts)
+    cost = Cost.of(texts)
+    told = ("" if key_id is None else f" --key-id {key_id}") + ("" if budget == _BUDGET else f" --budget {budget}")
     then = f"regionmarker verify --key {shlex.quote(str(key))} --suspect file:answers.parquet{told}"
     facts = {
         "output": str(out),
+        "keys": len(ring),
         "queries": cost.queries,
         "characters": cost.characters,
         "tokens": cost.tokens,

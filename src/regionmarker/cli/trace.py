@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from regionmarker.cli.console import answer
-from regionmarker.cli.options import AskPassphrase, Json, KeyPath, SecretFile, passphrase
+from regionmarker.cli.options import AskPassphrase, Json, KeyPath, SecretFile, load_ring
 
 _BUDGET = 3000
 
@@ -22,6 +22,9 @@ def trace(
     suspect: Annotated[str, typer.Option(help="An https URL, an encoder spec, or file:answers.parquet.")],
     tenant: Annotated[list[str] | None, typer.Option(help="A tenant to look at; may be given several times.")] = None,
     tenants_file: Annotated[Path | None, typer.Option(help="A file with a tenant's name a line.")] = None,
+    key_id: Annotated[
+        str | None, typer.Option(help="A key of the file; default: the newest.", show_default=False)
+    ] = None,
     budget: Annotated[int, typer.Option(help="How many texts to ask at the most.")] = _BUDGET,
     level: Annotated[float | None, typer.Option(help="Chance of accusing anyone when nobody leaked.")] = None,
     cache: Annotated[Path | None, typer.Option(help="SQLite file that keeps the answers; the one of verify.")] = None,
@@ -35,11 +38,10 @@ def trace(
     Example: regionmarker trace --key provider.rmkey --suspect file:answers.parquet --tenants-file tenants.txt
     """
     from regionmarker.corpus import read_texts
-    from regionmarker.keys.ring import KeyRing
     from regionmarker.verification.asking import ask
     from regionmarker.verification.tracing import trace as rank
 
-    primary = KeyRing.load(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file).primary
+    primary = load_ring(key, secret_file, ask_passphrase, key_id).primary
     names = [*(tenant or []), *(read_texts(tenants_file) if tenants_file else [])]
     primary.tenant_targets(names[0] if names else "")  # a key without tenant regions says so before anything is asked
     answers = ask(primary, suspect, budget, cache=cache, progress=not json)

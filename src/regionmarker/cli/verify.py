@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regionmarker.cli.console import answer, people
-from regionmarker.cli.options import AskPassphrase, Force, Json, KeyPath, SecretFile, passphrase
+from regionmarker.cli.options import AskPassphrase, Force, Json, KeyId, KeyPath, SecretFile, load_ring
 from regionmarker.errors import InputError
 
 if TYPE_CHECKING:
-    from regionmarker.keys.key import Key, TextSet
+    from regionmarker.keys.key import TextSet
+    from regionmarker.keys.ring import KeyRing
+    from regionmarker.verification.findings import OtherKey
     from regionmarker.verification.verdict import Verdict
 
 FOUND_INFRINGEMENT = 1
@@ -24,7 +26,8 @@ def verify(
     suspect: Annotated[
         str, typer.Option(help="An https URL (https://host/v1#model), an encoder spec, or file:answers.parquet.")
     ],
-    budget: Annotated[int, typer.Option(help="How many texts to ask at the most.")] = _BUDGET,
+    key_id: KeyId = None,
+    budget: Annotated[int, typer.Option(help="How many texts to ask at the most, for each key.")] = _BUDGET,
     level: Annotated[float | None, typer.Option(help="False-positive rate; default: the key's own.")] = None,
     corpus: Annotated[Path | None, typer.Option(help="Own probe texts instead of the key's reservoir.")] = None,
     encoder: Annotated[
@@ -45,25 +48,25 @@ def verify(
     ask_passphrase: AskPassphrase = False,
     json: Json = False,
 ) -> None:
-    """Ask a suspect the key's questions and judge its answers.
+    """Ask a suspect the questions of every key of the file, and judge its answers.
 
     Example: regionmarker verify --key provider.rmkey --suspect https://api.example.com/v1#model
     """
-    from regionmarker.keys.ring import KeyRing
     from regionmarker.verification.asking import ask
     from regionmarker.verification.ledger import ledger_path
-    from regionmarker.verification.questions import plan_questions
+    from regionmarker.verification.questions import Cost, plan_questions, together
     from regionmarker.verification.verdict import INFRINGEMENT, judge
 
     if out is not None and out.exists() and not force:
         raise InputError(f"{out} exists already: choose another name, or use --force")
-    primary = KeyRing.load(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file).primary
-    probes = _own_probes(primary, corpus, encoder)
+    ring = load_ring(key, secret_file, ask_passphrase, key_id)
+    probes = _own_probes(ring, corpus, encoder)
     if dry_run:
-        answer({"suspect": suspect, **vars(plan_questions(primary, budget, probes).cost())}, as_json=json)
+        cost = Cost.of(together([plan_questions(one, budget, probes) for one in ring]))
+        answer({"suspect": suspect, "keys": len(ring), **vars(cost)}, as_json=json)
         return
-    answers = ask(primary, suspect, budget, probes=probes, cache=cache, progress=not json)
-    verdict = judge(primary, answers, probes=probes, level=level, ledger=ledger_path(key), power=power)
+    answers = ask(ring, suspect, budget, probes=probes, cache=cache, progress=not json)
+    verdict = judge(ring, answers, probes=probes, level=level, ledger=ledger_path(key), power=power)
     if out is not None:
         _save(verdict, out, disclosure, key, overwrite=force)
     _show(verdict, as_json=json)
@@ -71,7 +74,7 @@ def verify(
         raise typer.Exit(FOUND_INFRINGEMENT)
 
 
-def _own_probes(key: Key, corpus: Path | None, encoder: str | None) -> TextSet | None:
+def _own_probes(ring: KeyRing, corpus: Path | None, encoder: str | None) -> TextSet | None:
     if corpus is None:
         if encoder is not None:
             raise InputError("--encoder goes with --corpus: the key's own probes need none")
@@ -85,7 +88,8 @@ def _own_probes(key: Key, corpus: Path | None, encoder: str | None) -> TextSet |
 
     clean = None if encoder is None else load_encoder(encoder)
     if clean is not None:
-        check_encoder(key, clean)
+        for key in ring:
+            check_encoder(key, clean)
     texts: list[str] = []
     rows = []
     for block, embeddings in read_blocks(corpus):
@@ -120,8 +124,10 @@ def _show(verdict: Verdict, *, as_json: bool) -> None:
         {
             "outcome": verdict.outcome,
             "p_value": f"{verdict.p_value:.3g}",
-            "judged_at": f"{verdict.judged_at:.3g} (level {verdict.level:.3g}, look {verdict.look} at this suspect)",
+            "judged_at": f"{verdict.judged_at:.3g} ({_paid(verdict)})",
             "suspect": verdict.suspect,
+            "key_id": verdict.key_id,
+            **({"other_keys": [_other(one) for one in verdict.other_keys]} if verdict.other_keys else {}),
             "asked": f"{verdict.asked.queries} texts, about {verdict.asked.tokens} tokens",
             "would_have_caught": f"{caught} (simulated copies)" if power is not None else caught,
         },
@@ -140,3 +146,13 @@ def _show(verdict: Verdict, *, as_json: bool) -> None:
     )
     for note in verdict.notes:
         people.print(f"\nNote: {note}.")
+
+
+def _paid(verdict: Verdict) -> str:
+    keys = f", {1 + len(verdict.other_keys)} keys" if verdict.other_keys else ""
+    return f"level {verdict.level:.3g}, look {verdict.look} at this suspect{keys}"
+
+
+def _other(other: OtherKey) -> str:
+    found = " infringement," if other.infringement else ""
+    return f"{other.key_id}:{found} p {other.p_value:.3g}, corrected {other.holm:.3g}"

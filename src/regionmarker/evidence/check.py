@@ -21,8 +21,9 @@ from regionmarker.evidence.nulls import p_from_counts, p_from_lists, sum_of_sums
 from regionmarker.evidence.openings import COMMITMENT, Opened, check_commitment, committed_settings
 from regionmarker.evidence.reexamination import court_checks, expert_checks
 from regionmarker.verification.decoys import LIMIT, STEP
-from regionmarker.verification.ledger import judged_level
+from regionmarker.verification.ledger import price
 from regionmarker.verification.power import ENOUGH
+from regionmarker.verification.tracing import holm
 from regionmarker.verification.verdict import INCONCLUSIVE, INFRINGEMENT, NO_EVIDENCE
 
 _CLOSE = 1e-9
@@ -180,16 +181,33 @@ def _p_value(verdict: dict[str, Any], scores: dict[str, Any]) -> str:
 
 
 def _looks(verdict: dict[str, Any]) -> str:
+    """See that the level is paid for: by the looks at this suspect, and by the keys of the ring that looked."""
     level, look, judged_at = float(verdict["level"]), int(verdict["look"]), float(verdict["judged_at"])
+    others = verdict.get("other_keys", [])  # bundles of older versions have none
+    keys = 1 + len(others)
     need(0 < level < 1 and look >= 1, f"{VERDICT}: the level {level:g} or the look {look} is impossible")
-    if look == 1 and judged_at == level:
-        return f"judged at {judged_at:g}; looks were not counted"
-    right = judged_level(level, look)
+    counted = look != 1 or not isclose(judged_at, level / keys, rel_tol=_CLOSE)
+    prices = [price(number) if counted else 1 for number in (look, *(int(other["look"]) for other in others))]
+    right = level / (prices[0] * keys)
+    ring = f" with {keys} keys" if others else ""
     need(
         isclose(judged_at, right, rel_tol=_CLOSE),
-        f"{VERDICT}: look {look} at level {level:g} is judged at {right:g}, not at {judged_at:g}",
+        f"{VERDICT}: look {look} at level {level:g}{ring} is judged at {right:g}, not at {judged_at:g}",
     )
-    return f"look {look} at level {level:g} is judged at {judged_at:g}"
+    _other_keys(verdict, others, prices, level)
+    return f"look {look} at level {level:g}{ring} is judged at {judged_at:g}" + ("" if counted else "; looks uncounted")
+
+
+def _other_keys(verdict: dict[str, Any], others: list[dict[str, Any]], prices: list[int], level: float) -> None:
+    """See that the strongest finding leads, and that the others are corrected (Holm)."""
+    p_values = [float(one["p_value"]) for one in (verdict, *others)]
+    paid = np.minimum(np.array(p_values) * prices, 1.0)
+    need(bool(paid[0] <= paid.min() * (1 + _CLOSE)), f"{VERDICT}: another key of the ring has a stronger finding")
+    for other, corrected in zip(others, holm(paid)[1:], strict=True):
+        need(
+            isclose(other["holm"], corrected, rel_tol=_CLOSE) and other["infringement"] == (other["holm"] <= level),
+            f"{VERDICT}: the correction of key {other['key_id']} is not what the p-values of the ring give",
+        )
 
 
 def _power(verdict: dict[str, Any]) -> str:

@@ -47,6 +47,7 @@ def render_report(shown: Disclosure) -> str:
         v=shown.verdict,
         scores=scores,
         pool=scores["pool"] + scores["unanswered"],
+        keys=1 + len(shown.verdict["other_keys"]),
         power=power,
         names=names,
         headline=HEADLINES[shown.verdict["outcome"]],

@@ -39,7 +39,7 @@ def commit(key: Key) -> str:
 
 def serving_with_commitment(key: Key, tenants: Sequence[str]) -> ServingKey:
     """Return a serving key that names the commitment to ``key``, if it has one: TEST keys have none."""
-    return replace(key.serving(tenants), commitment=None if key.test else commit(key))
+    return replace(key.serving(tenants), commitment="" if key.test else commit(key))
 
 
 def commitment_of(leaves: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from regionmarker.protocols import AnyArray, Doubles, Integers
+from regionmarker.verification.cleanside import CleanSide
 
 MATCHED = 0.7
 """Dimensions count as matched when this share of them choose each other (0.99 where they match, below 0.4 after a
@@ -14,18 +15,18 @@ _RANK = 256
 _TINY = 1e-9
 
 
-def to_clean_space(vectors: AnyArray, clean: AnyArray, answers: AnyArray) -> Doubles:
+def to_clean_space(vectors: AnyArray, clean: CleanSide, answers: AnyArray) -> Doubles:
     """Return vectors (R, D') of the suspect's space in the clean space, whitened, (R, D).
 
-    ``clean`` (T, D) and ``answers`` (T, D') are centred rows of the same texts.
+    ``answers`` (T, D') are the centred answers to the texts of the clean side.
     """
-    cross = (clean.T @ answers).astype(np.float32)  # (D, D')
-    scale = np.outer(np.linalg.norm(clean, axis=0), np.linalg.norm(answers, axis=0)) + _TINY
+    cross = clean.centred.T @ answers  # (D, D')
+    scale = np.outer(clean.norms, np.linalg.norm(answers, axis=0)) + _TINY
     ours, theirs, sign, share = matched_dimensions(cross / scale)
     if share < MATCHED:
-        return _whitened(vectors @ _nearest_rotation(cross).T, clean, _RIDGE_ROTATED)
-    brought = np.zeros((len(vectors), clean.shape[1]))
-    brought[:, ours] = _whitened(vectors[:, theirs] * sign, clean[:, ours], _RIDGE_MATCHED)
+        return clean.whitened(vectors @ _nearest_rotation(cross).T, _RIDGE_ROTATED)
+    brought = np.zeros((len(vectors), len(cross)))
+    brought[:, ours] = clean.whitened(vectors[:, theirs] * sign, _RIDGE_MATCHED, ours)
     return brought
 
 
@@ -43,16 +44,6 @@ def matched_dimensions(correlation: AnyArray) -> tuple[Integers, Integers, AnyAr
     theirs = np.flatnonzero(back[best] == np.arange(size.shape[1]))
     ours = best[theirs]
     return ours, theirs, np.sign(correlation[ours, theirs]), len(theirs) / min(size.shape)
-
-
-def _whitened(vectors: AnyArray, clean: AnyArray, ridge: float) -> Doubles:
-    """Multiply vectors (R, D) by the inverse covariance of the clean rows, so that common meanings weigh less."""
-    from scipy.linalg import cho_factor, cho_solve
-
-    covariance = clean.T @ clean / len(clean)
-    covariance[np.diag_indices_from(covariance)] += ridge * max(float(np.trace(covariance)) / len(covariance), _TINY)
-    factor = cho_factor(covariance, overwrite_a=True)
-    return np.asarray(cho_solve(factor, vectors.T.astype(np.float32)).T, dtype=np.float64)
 
 
 def _nearest_rotation(cross: AnyArray) -> AnyArray:

@@ -23,7 +23,15 @@ from regionmarker.errors import InputError, OutsideError
 from regionmarker.keys.key import TextSet
 from regionmarker.protocols import Floats
 from regionmarker.verification.answers import Answers, Exchange, text_digest
-from regionmarker.verification.questions import DEFAULT_BUDGET, ENOUGH_PROBES, Cost, Questions, key_of, plan_questions
+from regionmarker.verification.questions import (
+    DEFAULT_BUDGET,
+    ENOUGH_PROBES,
+    Cost,
+    Questions,
+    keys_of,
+    plan_questions,
+    together,
+)
 from regionmarker.verification.suspects import DEFAULT_BATCH, FileSuspect, Suspect, load_suspect
 
 POOL_MISSING = 0.05
@@ -56,11 +64,11 @@ def ask(
     Parameters
     ----------
     key
-        A fitted marker, or its key.
+        A fitted marker, its key, or a :class:`~regionmarker.keys.ring.KeyRing`: all its keys' questions are asked.
     suspect
         Whatever :func:`~regionmarker.verification.suspects.load_suspect` takes: a spec, a function, an object.
     budget
-        How many texts to ask at the most.
+        How many texts to ask at the most, for each key.
     probes
         Own probes with clean embeddings, instead of the key's reservoir.
     cache
@@ -89,9 +97,10 @@ def ask(
     <Answers of <lambda>: 184 texts, width 2>
     """
     found = load_suspect(suspect, batch_size=batch_size)
-    questions = plan_questions(key_of(key), budget, probes, seed)
-    answers = ask_texts(found, questions.texts, cache=cache, progress=progress)
-    check_enough(questions, answers)
+    questions = [plan_questions(one, budget, probes, seed) for one in keys_of(key)]
+    answers = ask_texts(found, together(questions, seed), cache=cache, progress=progress)
+    for one in questions:
+        check_enough(one, answers)
     return answers
 
 

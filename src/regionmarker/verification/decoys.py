@@ -120,6 +120,17 @@ class DecoyTest:
         """Return p for the true tuple."""
         return float(self.p_values(np.array([targets]))[0])
 
+    def attained(self, level: float) -> float:
+        """Return P(p <= level) under H0: the largest p-value that is at or below ``level``, 0 where there is none.
+
+        Examples
+        --------
+        >>> test = DecoyTest(np.arange(8.0).reshape(1, 8))
+        >>> test.attained(0.3), test.attained(0.1)
+        (0.25, 0.0)
+        """
+        return float(self._tail[self._tail <= level].max(initial=0.0))
+
     @property
     def floor(self) -> float:
         """The smallest p that this pool and number of regions can give."""

@@ -26,7 +26,6 @@ class Examination(Sealed):
     questions: Questions
     probe_answers: Floats  # (m, D'), NaN rows are missing
     pool_answers: Floats  # (M, D')
-    pool_coordinates: Doubles  # (M, d)
     regions: tuple[int, ...]
     tenant_regions: tuple[int, ...]
 
@@ -46,7 +45,6 @@ class Examination(Sealed):
             questions=questions,
             probe_answers=probe_answers,
             pool_answers=pool_answers,
-            pool_coordinates=key.signed_distances(key.pool.embeddings),
             regions=key.regions,
             tenant_regions=key.tenant_regions,
         )
@@ -60,17 +58,7 @@ class Examination(Sealed):
         return self._scores(self.tenant_regions, self.regions)
 
     def _scores(self, regions: tuple[int, ...], others: tuple[int, ...]) -> Doubles:
-        questions = self.questions
-        return region_scores(
-            self.probe_answers,
-            questions.probes.embeddings,
-            questions.coordinates,
-            self.pool_answers,
-            questions.pool.embeddings,
-            self.pool_coordinates,
-            regions,
-            others,
-        )
+        return region_scores(self.probe_answers, self.pool_answers, self.questions.clean, regions, others)
 
     def inside(self, region: int) -> Floats:
         """Return the answers to the probes of one region, missing ones left out."""

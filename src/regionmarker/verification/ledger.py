@@ -13,6 +13,11 @@ from pathlib import Path
 from regionmarker.errors import InputError, OutsideError
 
 
+def price(look: int) -> int:
+    """Return what a p-value of the ``look``-th look, counted from 1, is multiplied by."""
+    return look * (look + 1)
+
+
 def judged_level(level: float, look: int) -> float:
     """Return the level of the ``look``-th look, counted from 1.
 
@@ -21,7 +26,7 @@ def judged_level(level: float, look: int) -> float:
     >>> judged_level(0.001, 1), sum(judged_level(1.0, look) for look in range(1, 1000)) < 1.0
     (0.0005, True)
     """
-    return level / (look * (look + 1))
+    return level / price(look)
 
 
 def ledger_path(key_path: Path) -> Path:

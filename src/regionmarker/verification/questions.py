@@ -19,9 +19,11 @@ from regionmarker.embeddings import as_floats, check_rows
 from regionmarker.encoders.checked import check_texts
 from regionmarker.errors import InputError
 from regionmarker.keys.key import Key, TextSet
+from regionmarker.keys.ring import KeyRing
 from regionmarker.keys.secret import Sealed
 from regionmarker.marking.regions import POPULATED_SHARE, region_numbers
 from regionmarker.protocols import Doubles, Integers
+from regionmarker.verification.cleanside import CleanSide
 
 DEFAULT_BUDGET = 3000
 ENOUGH_PROBES = 30
@@ -78,6 +80,8 @@ class Questions(Sealed):
         The region number of each probe, (m,).
     coordinates
         The signed distance of each probe to each hyperplane, (m, d).
+    pool_coordinates
+        The same of each pool text, (M, d).
     populated
         The numbers of the populated regions, from which the probes come.
     """
@@ -87,6 +91,7 @@ class Questions(Sealed):
     probes: TextSet
     cells: Integers
     coordinates: Doubles
+    pool_coordinates: Doubles
     populated: tuple[int, ...]
 
     def __len__(self) -> int:
@@ -96,6 +101,11 @@ class Questions(Sealed):
     def margins(self) -> Doubles:
         """The distance of each probe to the nearest hyperplane, (m,)."""
         return np.asarray(np.abs(self.coordinates).min(axis=1))
+
+    @cached_property
+    def clean(self) -> CleanSide:
+        """The clean half of the decoy test: every suspect that is judged by these questions shares it."""
+        return CleanSide(self.probes.embeddings, self.coordinates, self.pool.embeddings, self.pool_coordinates)
 
     @cached_property
     def counts(self) -> dict[int, int]:
@@ -125,6 +135,18 @@ def key_of(key: object) -> Key:
     if getattr(key, "serving_", None) is not None:
         raise InputError("a serving key has no pool and no probes: ask with the key that it was made from")
     raise InputError(f"give a fitted RegionMarker or its key, not a {type(key).__name__}")
+
+
+def keys_of(keys: object) -> tuple[Key, ...]:
+    """Return the keys of a ring, oldest first, or the one key of a marker."""
+    return keys.keys if isinstance(keys, KeyRing) else (key_of(keys),)
+
+
+def together(questions: Sequence[Questions], seed: int | None = None) -> tuple[str, ...]:
+    """Return the texts of several keys' questions, each once, in a fresh shuffle: it does not show whose they are."""
+    if len(questions) == 1:
+        return questions[0].texts
+    return _shuffled(tuple(dict.fromkeys(text for one in questions for text in one.texts)), seed)
 
 
 def plan_questions(
@@ -233,6 +255,7 @@ class _Candidates(Sealed):
             probes=probes,
             cells=region_numbers(coordinates),
             coordinates=coordinates,
+            pool_coordinates=key.signed_distances(key.pool.embeddings),
             populated=self.populated,
         )
 

@@ -19,10 +19,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from regionmarker.marking.regions import region_numbers
 from regionmarker.protocols import AnyArray, Doubles, Floats
 from regionmarker.verification.alignment import to_clean_space
-from regionmarker.verification.ridge import ridge_factor, solve
+from regionmarker.verification.cleanside import CleanSide, Unmarked
+from regionmarker.verification.ridge import Ridge, solve
 
 STATISTIC = "decoy-1"
 _TINY = 1e-9
@@ -30,11 +30,8 @@ _TINY = 1e-9
 
 def region_scores(
     answers: Floats,
-    clean: Floats,
-    coordinates: Doubles,
     pool_answers: Floats,
-    pool_clean: Floats,
-    pool_coordinates: Doubles,
+    clean: CleanSide,
     trigger_regions: tuple[int, ...],
     other_regions: tuple[int, ...] = (),
 ) -> Doubles:
@@ -44,10 +41,8 @@ def region_scores(
     ----------
     answers, pool_answers
         The suspect's answers to the probes (n, D') and to the pool (M, D'), unit rows; NaN rows are missing.
-    clean, pool_clean
-        The clean embeddings of the same texts, (n, D) and (M, D).
-    coordinates, pool_coordinates
-        Their signed distances to the hyperplanes, (n, d) and (M, d).
+    clean
+        The clean embeddings of the same texts, and where they lie.
     trigger_regions
         The regions to score, R of them.
     other_regions
@@ -58,18 +53,15 @@ def region_scores(
     z
         (R, M); NaN in the columns of pool texts without an answer.
     """
-    seen: NDArray[np.bool_] = np.asarray(np.isfinite(pool_answers).all(axis=1))  # (M,)
-    here = np.isfinite(answers).all(axis=1)  # (n,)
-    # The pool's answers are probes too: a pool text lies in some region like any other.
+    seen = np.asarray(np.isfinite(pool_answers).all(axis=1))  # (M,)
+    here = np.asarray(np.isfinite(answers).all(axis=1))  # (n,)
     S = np.vstack([answers[here], pool_answers[seen]]).astype(np.float32)  # (T, D')
-    e = np.vstack([clean[here], pool_clean[seen]]).astype(np.float32)  # (T, D)
-    v = np.vstack([coordinates[here], pool_coordinates[seen]])  # (T, d)
+    clean = clean.answered(here, seen)
     marked = (*trigger_regions, *other_regions)
-    outside = ~np.isin(region_numbers(v), marked)  # (T,)
-    shift = _region_shifts(S, e, _memberships(S, v, marked), outside)[: len(trigger_regions)]  # (R, D')
-    centre = e.mean(axis=0)
-    pull = to_clean_space(shift, e - centre, S - S.mean(axis=0))  # (R, D)
-    z = _standardised(pull @ (pool_clean - centre).T, pool_coordinates, seen)  # (R, M)
+    member = _memberships(S, clean.v, marked)  # (T, R + others)
+    shift = displacements(S, clean.unmarked(marked), member)[: len(trigger_regions)]  # (R, D')
+    pull = to_clean_space(shift, clean, S - S.mean(axis=0))  # (R, D)
+    z = standardised(pull @ (clean.pool_clean - clean.centre).T, clean.pool_coordinates, seen)  # (R, M)
     z[:, ~seen] = np.nan
     return z
 
@@ -83,7 +75,7 @@ def _memberships(S: Floats, v: Doubles, regions: tuple[int, ...]) -> Doubles:
     from scipy.special import ndtr
 
     x, y = S - S.mean(axis=0), v - v.mean(axis=0)
-    factor, unexplained = ridge_factor(x, y)
+    factor, unexplained = Ridge(x).fit(y)
     view = x @ solve(factor, x.T @ y.astype(np.float32)) + v.mean(axis=0)  # (T, d)
     blur = np.maximum((v - view).std(axis=0), 1e-3 * v.std(axis=0) + _TINY)  # (d,)
     trust = float(np.clip(2.0 * (1.0 - unexplained) - 0.4, 0.0, 1.0))
@@ -92,23 +84,24 @@ def _memberships(S: Floats, v: Doubles, regions: tuple[int, ...]) -> Doubles:
     return np.asarray(ndtr((2 * bits - 1) * belief[:, None, :]).prod(axis=2))
 
 
-def _region_shifts(S: Floats, e: Floats, member: Doubles, outside: NDArray[np.bool_]) -> Doubles:
-    """Return the displacement (R, D') that goes with membership, beyond what a ridge map of e predicts.
+def displacements(S: Floats, unmarked: Unmarked, member: Doubles) -> Doubles:
+    """Return the displacement (R, D') that goes with membership (T, R), beyond what a ridge map of e predicts.
 
     With residuals E = S - X W this is (m'm)^-1 m'E. W (D, D') is never formed: m'X W = (A u)'B, where A and B are the
     rows outside and u = (A'A + penalty)^-1 X'm.
     """
-    x, s = e - e[outside].mean(axis=0), S - S[outside].mean(axis=0)
+    outside, x, A = unmarked.outside, unmarked.x, unmarked.ridge.a
+    s = S - S[outside].mean(axis=0)
     m = member - member[outside].mean(axis=0)  # (T, R)
-    A, B = x[outside], s[outside]
-    u = solve(ridge_factor(A, B)[0], x.T @ m.astype(np.float32))  # (D, R)
+    B = s[outside]
+    u = solve(unmarked.ridge.fit(B)[0], x.T @ m.astype(np.float32))  # (D, R)
     beyond = m.T @ s - (A @ u).T @ B  # (R, D')
     gram = m.T @ m
     gram[np.diag_indices_from(gram)] += 1e-6 * np.trace(gram) + _TINY
     return np.asarray(np.linalg.solve(gram, beyond))
 
 
-def _standardised(raw: AnyArray, covariates: Doubles, seen: NDArray[np.bool_]) -> Doubles:
+def standardised(raw: AnyArray, covariates: Doubles, seen: NDArray[np.bool_]) -> Doubles:
     """Return scores (R, M) less their regression on the covariates (M, d), at unit deviation over the seen columns.
 
     A suspect that shows nothing at all (its answers are a linear map of the clean ones) scores 0 everywhere, so p = 1.

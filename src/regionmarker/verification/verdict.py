@@ -17,21 +17,17 @@ from regionmarker.protocols import Doubles, Encoder, Floats
 from regionmarker.verification import ledger as ledgers
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.asking import ask
-from regionmarker.verification.decoys import DecoyTest
-from regionmarker.verification.examination import Examination, scores_digest
+from regionmarker.verification.findings import Finding, OtherKey, findings
+from regionmarker.verification.notes import notes
 from regionmarker.verification.paper import PaperStatistics, paper_statistics
-from regionmarker.verification.power import ENOUGH, Power, estimate_power
-from regionmarker.verification.questions import DEFAULT_BUDGET, Cost, key_of
-from regionmarker.verification.scores import STATISTIC
+from regionmarker.verification.power import Power, estimate_power
+from regionmarker.verification.questions import DEFAULT_BUDGET, Cost, keys_of
 
 if TYPE_CHECKING:
     from regionmarker.evidence.signature import Signer
     from regionmarker.verification.tracing import Trace
 
 INFRINGEMENT, NO_EVIDENCE, INCONCLUSIVE = "infringement", "no evidence", "inconclusive"
-HONEST_DRAW = (
-    "no public salt was mixed into the targets after a commitment: the p-value assumes that they were drawn honestly"
-)
 _RECHECKED = 64
 _SAME_EMBEDDING = 0.999
 
@@ -56,7 +52,8 @@ class Verdict:
     p_value
         The exact p-value of the decoy test.
     level, judged_at, look
-        The false-positive rate agreed on; what is left of it for this look at this suspect; which look it was.
+        The false-positive rate agreed on; what is left of it for this look at this suspect, with this many keys;
+        which look it was.
     total
         U, the observed sum of standardised scores.
     floor
@@ -65,6 +62,8 @@ class Verdict:
         The paper's own statistics, for comparison only.
     power
         What this run would have caught; None where it was not estimated.
+    other_keys
+        What the other keys of the ring found; this verdict is that of the key with most to say.
     """
 
     outcome: str
@@ -84,6 +83,7 @@ class Verdict:
     answers_digest: str
     paper: PaperStatistics
     power: Power | None
+    other_keys: tuple[OtherKey, ...]
     notes: tuple[str, ...]
     scores: Doubles = field(repr=False, compare=False)
     material: Material | None = field(default=None, repr=False, compare=False)
@@ -97,6 +97,7 @@ class Verdict:
         plain["asked"] = vars(self.asked)
         plain["paper"] = self.paper.to_dict()
         plain["power"] = None if self.power is None else self.power.to_dict()
+        plain["other_keys"] = [other.to_dict() for other in self.other_keys]
         plain["notes"] = list(self.notes)
         return plain
 
@@ -137,7 +138,8 @@ def verify(
     Parameters
     ----------
     marker
-        A fitted marker, or its key.
+        A fitted marker, its key, or a :class:`~regionmarker.keys.ring.KeyRing`: every key of it judges, and they are
+        corrected for how many there are.
     suspect
         Its :class:`~regionmarker.verification.answers.Answers`, or anything that can be asked.
     probes
@@ -149,7 +151,7 @@ def verify(
     level
         The false-positive rate; the key's own when not given.
     budget
-        How many texts to ask at the most.
+        How many texts to ask at the most, for each key.
     ledger
         Where looks are counted; see :mod:`regionmarker.verification.ledger`.
     power
@@ -159,18 +161,17 @@ def verify(
     -------
     Verdict
     """
-    key = key_of(marker)
-    own = _own_probes(key, probes, encoder, embeddings)
+    own = _own_probes(keys_of(marker), probes, encoder, embeddings)
     answers = (
         suspect
         if isinstance(suspect, Answers)
-        else ask(key, suspect, budget, probes=own, cache=cache, progress=progress)
+        else ask(marker, suspect, budget, probes=own, cache=cache, progress=progress)
     )
-    return judge(key, answers, probes=own, level=level, ledger=ledger, power=power)
+    return judge(marker, answers, probes=own, level=level, ledger=ledger, power=power)
 
 
 def judge(
-    key: Key,
+    marker: object,
     answers: Answers,
     *,
     probes: TextSet | None = None,
@@ -178,44 +179,37 @@ def judge(
     ledger: Path | None = None,
     power: bool = True,
 ) -> Verdict:
-    """Judge answers that are there already."""
-    level = key.settings.level if level is None else level
+    """Judge answers that are there already, by one key or by every key of a ring."""
+    keys = keys_of(marker)
+    level = min(key.settings.level for key in keys) if level is None else level
     if not 0.0 < level < 1.0:
         raise InputError(f"level is {level}, but must lie between 0 and 1")
-    if key.settings.statistic != STATISTIC:
-        raise InputError(
-            f"this key is committed to the statistic {key.settings.statistic}, but this version has {STATISTIC}"
-        )
-    examination = Examination.of(key, answers, probes)
-    z = examination.scores()  # sees no target ...
-    digest = scores_digest(z)  # ... and is fixed before one is looked up: this is why p is exact
-    targets = key.provider_targets()
-    test = DecoyTest(z)
-    p_value = test.p_value(targets)
-    answers_digest = answers.digest
-    look = 1 if ledger is None else ledgers.looks(ledger, key.id, answers.suspect, answers_digest)
-    judged_at = level if ledger is None else ledgers.judged_level(level, look)
-    found = estimate_power(key, examination.questions, judged_at) if power else None
+    first, others = findings(keys, answers, probes, ledger, level)
+    key, questions = first.key, first.examination.questions
+    judged_at = level / (first.price * len(keys))
+    found = estimate_power(key, questions, judged_at) if power else None
+    created = datetime.now(UTC)
     verdict = Verdict(
-        outcome=_outcome(p_value, judged_at, found),
-        p_value=p_value,
+        outcome=_outcome(first.p_value, judged_at, found),
+        p_value=first.p_value,
         level=level,
         judged_at=judged_at,
-        look=look,
-        total=float(test.totals(np.array([targets]))[0]),
-        floor=test.floor,
+        look=first.look,
+        total=float(first.test.totals(np.array([first.targets]))[0]),
+        floor=first.test.floor,
         statistic=key.settings.statistic,
         suspect=answers.suspect,
         key_id=key.id,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        asked=examination.questions.cost(),
+        created=created.isoformat(timespec="seconds"),
+        asked=questions.cost(),
         missing=answers.missing,
-        scores_digest=digest,
-        answers_digest=answers_digest,
-        paper=_paper(key, examination, targets),
+        scores_digest=first.digest,
+        answers_digest=answers.digest,
+        paper=_paper(first),
         power=found,
-        notes=_notes(key, found),
-        scores=z,
+        other_keys=others,
+        notes=notes(key, answers, found, created, other_keys=len(others)),
+        scores=first.z,
         material=Material(key, answers, probes),
     )
     if ledger is not None:
@@ -238,9 +232,12 @@ def check_encoder(key: Key, encoder: Encoder) -> None:
         )
 
 
-def _own_probes(key: Key, probes: Sequence[str] | None, encoder: Encoder | None, embeddings: object) -> TextSet | None:
+def _own_probes(
+    keys: Sequence[Key], probes: Sequence[str] | None, encoder: Encoder | None, embeddings: object
+) -> TextSet | None:
     if encoder is not None:
-        check_encoder(key, encoder)
+        for key in keys:
+            check_encoder(key, encoder)
     if probes is None:
         if embeddings is not None:
             raise InputError("embeddings= goes with probes=")
@@ -257,36 +254,19 @@ def _outcome(p_value: float, judged_at: float, power: Power | None) -> str:
     return INCONCLUSIVE if power is not None and not power.enough else NO_EVIDENCE
 
 
-def _paper(key: Key, examination: Examination, targets: Sequence[int]) -> PaperStatistics:
+def _paper(found: Finding) -> PaperStatistics:
+    key, examination, targets = found.key, found.examination, list(found.targets)
     inside = [examination.inside(region) for region in key.regions]
-    goals = examination.pool_answers[list(targets)]
+    goals = examination.pool_answers[targets]
     if np.isfinite(goals).all():
         return paper_statistics(inside, examination.outside(), goals, target="suspect")
-    return paper_statistics(inside, examination.outside(), key.pool.embeddings[list(targets)], target="stored")
-
-
-def _notes(key: Key, power: Power | None) -> tuple[str, ...]:
-    notes = []
-    if key.test:
-        notes.append("this is a TEST key: anyone can make it again, so this verdict proves nothing to others")
-    if not key.salt:
-        notes.append(HONEST_DRAW)
-    if power is not None and not power.enough:
-        notes.append(f"this run would have missed copies of fidelity {ENOUGH} too often: ask more texts")
-    return tuple(notes)
+    return paper_statistics(inside, examination.outside(), key.pool.embeddings[targets], target="stored")
 
 
 def _enter(path: Path, verdict: Verdict) -> None:
-    ledgers.record(
-        path,
-        {
-            "time": verdict.created,
-            "key_id": verdict.key_id,
-            "suspect": verdict.suspect,
-            "answers": verdict.answers_digest,
-            "look": verdict.look,
-            "judged_at": verdict.judged_at,
-            "p_value": verdict.p_value,
-            "outcome": verdict.outcome,
-        },
-    )
+    """Enter the look of every key, one line each."""
+    plain = {"time": verdict.created, "suspect": verdict.suspect, "answers": verdict.answers_digest}
+    judged = {"look": verdict.look, "judged_at": verdict.judged_at, "p_value": verdict.p_value}
+    ledgers.record(path, {**plain, **judged, "key_id": verdict.key_id, "outcome": verdict.outcome})
+    for other in verdict.other_keys:
+        ledgers.record(path, {**plain, **other.to_dict()})
