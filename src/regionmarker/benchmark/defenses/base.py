@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from regionmarker.benchmark.defenses.settings import parse_settings, settings_spec
+from regionmarker.benchmark.settings import parse_settings, settings_spec
 from regionmarker.embeddings import as_floats, check_rows
 from regionmarker.errors import InputError, NotFittedError
 from regionmarker.keys.derive import draw_distinct, subkey

@@ -23,8 +23,8 @@ from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense
 from regionmarker.benchmark.defenses.matching import TriggerCounter
 from regionmarker.benchmark.defenses.pulls import Pulls
 from regionmarker.benchmark.defenses.salads import salads
-from regionmarker.benchmark.defenses.settings import parse_settings
 from regionmarker.benchmark.defenses.words import PUBLISHED_SEED, TokenCounts, draw_words
+from regionmarker.benchmark.settings import parse_settings
 from regionmarker.errors import InputError
 from regionmarker.keys.key import TextSet
 from regionmarker.marking.estimator import check_range
