@@ -22,7 +22,7 @@ demo: install ## the main job on the embedded model and corpus, offline
 	$(BIN)/regionmarker demo --out out/demo
 
 test: install ## the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
 
 lint: install ## ruff and mypy
 	$(BIN)/ruff check .

@@ -72,3 +72,24 @@ def marker(sentences, embeddings) -> RegionMarker:
 def real_marker(sentences, embeddings) -> RegionMarker:
     """A marker with a small key that is not a TEST key."""
     return RegionMarker(pool=64, reservoir=256).fit(sentences[:2000], embeddings=embeddings[:2000])
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A real PostgreSQL server; where it is missing the test is skipped, and in CI it fails."""
+    from tests.gateway.databases import start_postgres
+
+    server = start_postgres()
+    if server is None:
+        stop = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        stop("PostgreSQL is not installed: run make system as root")
+    yield server
+    server.remove()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request, tmp_path) -> str:
+    """The address of an empty database for tenants, of each kind in turn."""
+    if request.param == "sqlite":
+        return str(tmp_path / "tenants.db")
+    return request.getfixturevalue("postgres").database()

@@ -33,9 +33,9 @@ def atomic_path(path: Path, mode: int = 0o666) -> Iterator[Path]:
     try:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         yield temporary
-        _sync(temporary)
+        sync(temporary)
         temporary.replace(path)
-        _sync(path.parent)
+        sync(path.parent)
     except OSError as error:
         raise OutsideError(f"cannot write {path}: {error.strerror or error}; nothing was changed") from None
     finally:
@@ -68,7 +68,8 @@ def read_owner_only(path: Path) -> Secret:
         os.close(descriptor)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """See a file, or a folder's list of files, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

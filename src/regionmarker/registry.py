@@ -61,12 +61,26 @@ class Registry:
         found = self._find(head)
         return getattr(found, "from_spec", found)(rest, **options)
 
+    def check(self, spec: str) -> None:
+        """Refuse a spec whose name nobody knows, without loading anything.
+
+        Examples
+        --------
+        >>> Registry("counter", "example.counters", {"plain": "collections:Counter"}).check("plain:aab")
+        """
+        head = spec.partition(":")[0]
+        if head not in self.known():
+            raise self._unknown(head)
+
+    def _unknown(self, head: str) -> InputError:
+        return InputError(f"unknown {self.kind}{_quoted(head)}: give {self._choices()}")
+
     def _find(self, head: str) -> Any:
         if head in self.built_in:
             return EntryPoint(head, self.built_in[head], self.group).load()
         for point in entry_points(group=self.group, name=head):
             return self._load_plugin(point)
-        raise InputError(f"unknown {self.kind}{_quoted(head)}: give {self._choices()}")
+        raise self._unknown(head)
 
     def _load_plugin(self, point: EntryPoint) -> Any:
         try:

@@ -10,6 +10,7 @@ import ast
 import re
 import sysconfig
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 _SKIPPED = {"test", "tests", "idlelib", "lib2to3", "site-packages", "dist-packages", "__pycache__", "ensurepip"}
@@ -26,23 +27,35 @@ def python_sentences(limit: int | None = None) -> list[str]:
     >>> len(sentences), all(len(sentence.split()) >= 5 for sentence in sentences)
     (3, True)
     """
-    found: dict[str, None] = {}
-    for passage in _passages():
+    return list(sentences_by_module(limit))
+
+
+def sentences_by_module(limit: int | None = None) -> dict[str, str]:
+    """Return the same sentences, each with the module or package that says it first; help topics are ``topics``.
+
+    Examples
+    --------
+    >>> set(sentences_by_module(limit=3).values())
+    {'topics'}
+    """
+    found: dict[str, str] = {}
+    for module, passage in _passages():
         for sentence in _sentences(passage):
-            found.setdefault(sentence)
+            found.setdefault(sentence, module)
         if limit is not None and len(found) >= limit:
             break
-    return list(found)[:limit]
+    return dict(islice(found.items(), limit))
 
 
-def _passages() -> Iterator[str]:
+def _passages() -> Iterator[tuple[str, str]]:
     from pydoc_data.topics import topics
 
-    yield from (str(topics[name]) for name in sorted(topics))
+    yield from (("topics", str(topics[name])) for name in sorted(topics))
     library = Path(sysconfig.get_path("stdlib"))
     for path in sorted(library.rglob("*.py")):
-        if not _SKIPPED.intersection(path.relative_to(library).parts):
-            yield from _docstrings(path)
+        parts = path.relative_to(library).parts
+        if not _SKIPPED.intersection(parts):
+            yield from ((parts[0].removesuffix(".py"), passage) for passage in _docstrings(path))
 
 
 def _docstrings(path: Path) -> Iterator[str]:

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from regionmarker.encoders import CachedEncoder, load_encoder
-from regionmarker.encoders.openai import EndpointError, OpenAIEncoder
+from regionmarker.encoders.endpoint import EndpointError
+from regionmarker.encoders.openai import OpenAIEncoder
 from regionmarker.errors import InputError, OutsideError
 
 Remote = Callable[..., OpenAIEncoder]

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from regionmarker.encoders import load_encoder
-from regionmarker.encoders.openai import EndpointError, OpenAIEncoder
+from regionmarker.encoders.endpoint import EndpointError
+from regionmarker.encoders.openai import OpenAIEncoder
 from regionmarker.errors import OutsideError
 
 Remote = Callable[..., OpenAIEncoder]
@@ -129,9 +130,9 @@ def test_a_server_that_drips_is_slow_too(server: Any, remote: Remote) -> None:
 
 
 def test_an_answer_without_end_is_cut_off(server: Any, remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
-    from regionmarker.encoders import openai
+    from regionmarker.encoders import endpoint
 
-    monkeypatch.setattr(openai, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(endpoint, "_MOST_BYTES", 1 << 20)
     server.will(200, b"x" * (3 << 20))
     with pytest.raises(OutsideError, match="its answer is larger than 1 MiB"):
         remote(attempts=1).encode(["a"])

@@ -26,7 +26,14 @@ def test_the_key_goes_into_the_header_and_nowhere_else(
     secret = "the patient Ann Miller has a rare disease"
     encoder = remote(attempts=2)
     cached = CachedEncoder(encoder, tmp_path / "c.sqlite")
-    leaks = [repr(encoder), str(encoder), repr(cached), encoder.name, repr(vars(encoder)), f"{encoder._client.auth!r}"]
+    leaks = [
+        repr(encoder),
+        str(encoder),
+        repr(cached),
+        encoder.name,
+        repr(vars(encoder)),
+        f"{encoder._server._client.auth!r}",
+    ]
     echo = f"bad request: header Bearer {key} with input {secret}"
     replies: list[Callable[[], None]] = [
         lambda: server.will(401, {"error": {"message": echo}}),
@@ -80,7 +87,7 @@ def test_an_encoder_with_a_key_cannot_be_copied(remote: Remote) -> None:
     encoder = remote()
     for copier in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError):
-            copier(encoder._key)
+            copier(encoder._server.key)
     for copier in (pickle.dumps, copy.deepcopy):
         with pytest.raises(TypeError):
             copier(encoder)

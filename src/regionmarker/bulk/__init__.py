@@ -1,1 +1,7 @@
-"""Files in, marked files out."""
+"""Bulk marking: files of vectors in, marked Parquet out, on one machine or on Ray.
+
+Read in this order: :mod:`~regionmarker.bulk.places` (where files are), :mod:`~regionmarker.bulk.formats` (what a shard
+can be), :mod:`~regionmarker.bulk.job` (which shards, marked how), :mod:`~regionmarker.bulk.rows` (a batch),
+:mod:`~regionmarker.bulk.shard` (a file), :mod:`~regionmarker.bulk.manifest` (what was done),
+:mod:`~regionmarker.bulk.run` (the whole), :mod:`~regionmarker.bulk.on_ray` (the same on a cluster).
+"""

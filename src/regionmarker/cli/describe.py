@@ -40,4 +40,6 @@ def describe_serving(key: ServingKey) -> dict[str, object]:
         "dimension": key.dimension,
         "strength": key.strength,
         "tenants": len(key.tenant_rows),
+        "commitment": key.commitment or None,
+        "public_salt": key.salt or None,
     }

@@ -119,12 +119,14 @@ def export_serving(
     Example: regionmarker key export-serving provider.rmkey --out serving.rmkey --tenant acme
     """
     from regionmarker.corpus import read_texts
+    from regionmarker.keys.commitment import serving_with_commitment
     from regionmarker.keys.ring import KeyRing
     from regionmarker.keys.store import given_opener, save_serving
 
     phrase = passphrase(ask_passphrase)
     names = [*(tenant or []), *(read_texts(tenants_file) if tenants_file else [])]
-    serving = KeyRing.load(key, passphrase=phrase, secret_file=secret_file).primary.serving(names)
+    primary = KeyRing.load(key, passphrase=phrase, secret_file=secret_file).primary
+    serving = serving_with_commitment(primary, names)
     made = save_serving(out, serving, given_opener(phrase, secret_file), overwrite=force)
     facts = {"key_file": str(out), "secret_file": None if made is None else str(made), **describe_serving(serving)}
     answer(facts, as_json=json)

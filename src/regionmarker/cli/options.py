@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regionmarker.errors import InputError
+
 if TYPE_CHECKING:
     from regionmarker.keys.ring import KeyRing
 
@@ -26,11 +28,28 @@ AskPassphrase = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file if it exists.")]
+Engine = Annotated[str, typer.Option("--engine", help="local: this machine; ray: a Ray cluster.")]
+Address = Annotated[
+    str | None, typer.Option("--address", help="The Ray cluster to use; default: one of its own on this machine.")
+]
 
 
 def passphrase(ask: bool, *, confirm: bool = False) -> str | None:
     """Ask for a passphrase at the terminal, if the option says so."""
     return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=confirm, err=True)) if ask else None
+
+
+def check_engine(engine: str, address: str | None, ask_passphrase: bool) -> None:
+    """Refuse options that do not go together."""
+    if engine not in ("local", "ray"):
+        raise InputError(f"--engine is {engine!r}, but must be local or ray")
+    if address is not None and engine != "ray":
+        raise InputError("--address goes with --engine ray")
+    if ask_passphrase and engine == "ray":
+        raise InputError(
+            "a passphrase typed here does not reach Ray's workers, and must not travel to them: "
+            "set REGIONMARKER_PASSPHRASE where they run, or use a secret file or --opener"
+        )
 
 
 def load_ring(path: Path, secret_file: Path | None, ask_passphrase: bool, key_id: str | None = None) -> KeyRing:

@@ -38,11 +38,11 @@ def parse_spec(rest: str) -> tuple[str, str]:
     return url, model
 
 
-def endpoint_of(url: str) -> str:
+def endpoint_of(url: str, path_end: str = "/embeddings") -> str:
     """Return the full address of the embeddings endpoint below ``url``.
 
     A base with a version in its path gets ``/embeddings``, one without gets ``/v1/embeddings``, and an address that
-    ends in ``/embeddings`` is taken as it is.
+    ends in ``/embeddings`` is taken as it is; another ``path_end`` stands for another endpoint.
 
     Examples
     --------
@@ -66,12 +66,12 @@ def endpoint_of(url: str) -> str:
             "the URL of the encoder must hold no user, password or query: the API key belongs in OPENAI_API_KEY"
         )
     path = parts.path.rstrip("/")
-    if not path.endswith("/embeddings"):
-        path += "/embeddings" if _VERSION.search(path) else "/v1/embeddings"
+    if not path.endswith(path_end):
+        path += path_end if _VERSION.search(path) else f"/v1{path_end}"
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
-def base_of(endpoint: str) -> str:
+def base_of(endpoint: str, path_end: str = "/embeddings") -> str:
     """Return the shortest base that :func:`endpoint_of` makes the same endpoint of.
 
     Examples
@@ -81,8 +81,8 @@ def base_of(endpoint: str) -> str:
     >>> base_of("http://127.0.0.1:7997/embeddings")
     'http://127.0.0.1:7997/embeddings'
     """
-    base = endpoint.removesuffix("/embeddings")
-    return base if endpoint_of(base) == endpoint else endpoint
+    base = endpoint.removesuffix(path_end)
+    return base if endpoint_of(base, path_end) == endpoint else endpoint
 
 
 def decode_answer(body: bytes, positions: Sequence[int], source: str) -> list[AnyArray]:

@@ -26,7 +26,7 @@ except ImportError:  # pragma: no cover - regionmarker.figures has said so alrea
 INK, GUIDE = "#1f2733", "#c9ced8"
 GROUPS = ("#d1495b", "#2f6f9f", "#3d8b5a", "#b8772b", "#7a5aa6", "#4a4f5c")
 _WIDE = 7.2
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so texts have one width everywhere
     "font.size": 8.5,
     "text.color": INK,
@@ -51,15 +51,15 @@ def chart(draw: Callable[..., Figure]) -> Chart:
     @wraps(draw)
     def drawn(*arguments: Any) -> str:
         # A salt of its own keeps the ids of one chart from meaning something in another.
-        with rc_context({**_STYLE, "svg.hashsalt": draw.__name__}):
+        with rc_context({**STYLE, "svg.hashsalt": draw.__name__}):
             buffer = io.StringIO()
             draw(*arguments).savefig(buffer, format="svg", metadata={"Date": None})
-        return _inline(buffer.getvalue(), draw.__name__)
+        return inline(buffer.getvalue(), draw.__name__)
 
     return drawn
 
 
-def _inline(svg: str, name: str) -> str:
+def inline(svg: str, name: str) -> str:
     """Return what an HTML page takes: no prologue, no metadata, no address of any kind, ids of its own."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from regionmarker.errors import InputError
 from regionmarker.keys.derive import encode_label, subkey
 from regionmarker.keys.key import Key
+from regionmarker.keys.serving import ServingKey
 from regionmarker.protocols import AnyArray
 
 SCHEME = "regionmarker commitment 1"
@@ -33,6 +35,11 @@ def commit(key: Key) -> str:
             "this is a TEST key (made with a fixed seed): anyone can make it again, so it cannot be committed to"
         )
     return commitment_of({part: leaf(blinding(key, part), content(key, part)) for part in PARTS})
+
+
+def serving_with_commitment(key: Key, tenants: Sequence[str]) -> ServingKey:
+    """Return a serving key that names the commitment to ``key``, if it has one: TEST keys have none."""
+    return replace(key.serving(tenants), commitment="" if key.test else commit(key))
 
 
 def commitment_of(leaves: Mapping[str, str]) -> str:

@@ -61,12 +61,16 @@ def dump_serving(key: ServingKey) -> bytes:
         "provider_rows": key.provider_rows,
         "tenant_rows": dict(key.tenant_rows),
         "reduction": None if key.reduction is None else key.reduction.kind,
+        "encoder": key.encoder,
+        "commitment": key.commitment,
+        "salt": key.salt,
     }
     arrays = {
         "vectors": key.vectors,
         "projection": key.projection,
         "thresholds": key.thresholds,
         "normals": key.normals,
+        "shares": key.shares,
         **({} if key.reduction is None else _prefixed(key.reduction.arrays())),
     }
     return _dump(document, {name: array for name, array in arrays.items() if array is not None})
@@ -92,6 +96,10 @@ def load_serving(payload: Secret) -> ServingKey:
             vectors=tensors["vectors"],
             provider_rows=tuple(document["provider_rows"]),
             tenant_rows={name: tuple(rows) for name, rows in document["tenant_rows"].items()},
+            encoder=document.get("encoder", ""),  # files of the first days have none of these
+            commitment=document.get("commitment", ""),
+            salt=document.get("salt", ""),
+            shares=tensors.get("shares"),
         )
     except (KeyError, TypeError, ValueError, IndexError):
         raise UnreadableError from None

@@ -3,7 +3,7 @@
     offset  bytes  what
     0       8      magic: 89 52 4D 4B 45 59 0D 0A  (non-ASCII first, CR LF last: text-mode damage shows)
     8       2      format version, little-endian: 1
-    10      1      kind: 1 key ring, 2 serving key
+    10      1      kind: 1 key ring, 2 serving key (3, a survey under way, is never in a file)
     11      1      lock: 1 passphrase (Argon2id), 2 secret file (HKDF-SHA256 over its 32 bytes)
     12      4      Argon2id memory in KiB (lock 2: 0)
     16      4      Argon2id iterations    (lock 2: 0)
@@ -55,6 +55,7 @@ class Kind(IntEnum):
 
     RING = 1
     SERVING = 2
+    SURVEY = 3  # on its way between the machines that fit one key; never in a file
 
 
 class Lock(IntEnum):
@@ -90,6 +91,13 @@ class Opener:
     def passphrase(cls, passphrase: str) -> Opener:
         """Open with a passphrase."""
         return cls(Lock.PASSPHRASE, Secret(passphrase.encode()))
+
+    @classmethod
+    def secret(cls, material: Secret) -> Opener:
+        """Open with the bytes of a secret file."""
+        if len(material.reveal()) != SECRET_BYTES:
+            raise KeyFileError(f"the secret that opens a key must hold exactly {SECRET_BYTES} bytes")
+        return cls(Lock.SECRET_FILE, material)
 
     def _cipher(self, salt: bytes, memory: int, iterations: int, lanes: int) -> AESGCM:
         if self.lock is Lock.PASSPHRASE:

@@ -131,6 +131,9 @@ class Key(Sealed):
             vectors=self.pool.embeddings[places],
             provider_rows=tuple(row_of[place] for place in self.provider_targets()),
             tenant_rows={name: tuple(row_of[place] for place in drawn) for name, drawn in tuples.items() if name},
+            encoder=self.encoder,
+            salt=self.salt.hex(),
+            shares=self.shares,
         )
 
 

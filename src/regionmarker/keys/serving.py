@@ -37,6 +37,11 @@ class ServingKey(Sealed):
     vectors: Floats  # (U, D): every target vector in use, once
     provider_rows: tuple[int, ...]  # rows of `vectors`, one a provider region
     tenant_rows: Mapping[str, tuple[int, ...]]  # tenant -> rows of `vectors`, one a tenant region
+    # What an operator wants to see beside the marks; files of earlier versions do not have it.
+    encoder: str = ""  # the name of the model that the key was fitted on
+    commitment: str = ""  # to the key that this was made from; empty for a TEST key, or where it is not known
+    salt: str = ""  # that key's public salt in hexadecimal; empty for none, or where it is not known
+    shares: Doubles | None = None  # (2^d,): how the corpus filled the regions, to tell when traffic leaves them
 
     @property
     def width(self) -> int:

@@ -43,6 +43,13 @@ def secret_path(path: Path) -> Path:
     return path.with_name(path.name + ".secret")
 
 
+def make_secret(path: Path) -> Path:
+    """Write a new secret beside the key file that it will open."""
+    beside = secret_path(path)
+    write_owner_only(beside, Secret(secrets.token_bytes(SECRET_BYTES)))
+    return beside
+
+
 def given_opener(passphrase: str | None = None, secret_file: str | os.PathLike[str] | None = None) -> Opener | None:
     """Return what the caller or the environment gives to open key files with, if anything."""
     if passphrase is not None and secret_file is not None:
@@ -100,8 +107,7 @@ def _save(path: Path, payload: Secret, kind: Kind, opener: Opener | None, *, ove
     if opener is None:
         beside = used = secret_path(path)
         if not beside.exists():
-            made = beside
-            write_owner_only(beside, Secret(secrets.token_bytes(SECRET_BYTES)))
+            made = make_secret(path)
         opener = _opener_from_file(beside)
     try:
         write_owner_only(path, Secret(seal(payload, kind, opener)))
@@ -132,7 +138,7 @@ def _default_opener(path: Path, sealed: bytes) -> Opener:
 
 
 def _opener_from_file(path: Path) -> Opener:
-    opener = Opener(Lock.SECRET_FILE, read_owner_only(path))
-    if len(opener.material.reveal()) != SECRET_BYTES:
-        raise KeyFileError(f"{path} is not a secret file: it must hold exactly {SECRET_BYTES} bytes")
-    return opener
+    try:
+        return Opener.secret(read_owner_only(path))
+    except KeyFileError as error:
+        raise error if str(path) in str(error) else KeyFileError(f"{path} is not a secret file: {error}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ from regionmarker.marking.estimator import Estimator, check_range
 from regionmarker.marking.grid import Grid
 from regionmarker.marking.plan import MarkPlan
 from regionmarker.marking.regions import region_numbers
+from regionmarker.marking.survey import Survey
 from regionmarker.protocols import Doubles, Encoder, Floats, Integers
 
 DEFAULT_SUBSPACE = 32
@@ -134,23 +135,26 @@ class RegionMarker(Estimator):
 
     def fit_blocks(self, blocks: Iterable[tuple[Sequence[str], object]], *, encoder_name: str = "precomputed") -> Self:
         """Make a key in one pass over (texts, embeddings) blocks; memory does not grow with their number."""
+
+        def look(survey: Survey) -> None:
+            for texts, embeddings in blocks:
+                survey.update(texts, self._rows(embeddings, first_row=survey.rows))
+
+        return self.fit_survey(look, encoder_name=encoder_name)
+
+    def fit_survey(self, look: Callable[[Survey], None], *, encoder_name: str = "precomputed") -> Self:
+        """Make a key from all that ``look`` shows to a survey, here or on other machines."""
         from regionmarker.marking.keymaking import check_sample, key_from_survey, new_master, new_survey
 
         self._check_parameters()
         master = new_master(self.seed)
         survey = new_survey(master, self.pool, self.reservoir)
-        for texts, embeddings in blocks:
-            survey.update(texts, self._rows(embeddings, first_row=survey.rows))
+        look(survey)
         check_sample(survey, self.pool, self.reservoir)
         key = key_from_survey(
-            survey,
-            master,
-            self._settings(survey.width),
-            pool=self.pool,
-            encoder=encoder_name,
-            test=self.seed is not None,
-            grid=None if self.grid is None else Grid(self.grid),
-        )
+            survey, master, self._settings(survey.width), pool=self.pool, encoder=encoder_name,
+            test=self.seed is not None, grid=None if self.grid is None else Grid(self.grid),
+        )  # fmt: skip
         return self._adopt(key)
 
     def fit_transform(

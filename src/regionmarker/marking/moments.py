@@ -6,9 +6,11 @@ shards in any order. They are kept in float64: the same corpus in other blocks g
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from regionmarker.protocols import Doubles, Floats
+from regionmarker.protocols import AnyArray, Doubles, Floats
 
 _BLOCK = 4096
 
@@ -43,6 +45,17 @@ class Moments:
         self.count += other.count
         self._sum += other._sum
         self._outer += other._outer
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return what :meth:`from_arrays` needs."""
+        return {"count": np.array(self.count), "sum": self._sum, "outer": self._outer}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Moments:
+        """Rebuild moments that were taken elsewhere."""
+        moments = cls(0)
+        moments.count, moments._sum, moments._outer = int(arrays["count"]), arrays["sum"], arrays["outer"]
+        return moments
 
     def mean(self) -> Doubles:
         """Return mu, (D,)."""

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from regionmarker.embeddings import as_matrix, describe_bad_row
+from regionmarker.embeddings import NORM_TOLERANCE, as_matrix, describe_bad_row
 from regionmarker.errors import InputError
 from regionmarker.marking.dither import dithered
 from regionmarker.marking.grid import Grid, on_grid, round_to_grid
@@ -61,7 +61,7 @@ class NumpyEngine:
 
     def suspicious(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
         """See :class:`Engine`."""
-        return bool(_bad(plan, _norms(rows), normalise).any())
+        return bool(_bad(plan.norm_tolerance, _norms(rows), normalise).any())
 
     def regions(self, plan: MarkPlan, rows: Floats, normalise: bool) -> Integers:
         """See :class:`Engine`."""
@@ -82,7 +82,7 @@ class NumpyEngine:
             squares[lost] = (y[lost] * y[lost]).sum(axis=-1)
             y *= (1.0 / np.sqrt(squares))[:, None]
             out[...] = round_to_grid(y, plan.grid)
-        return bool(_bad(plan, norms, normalise).any())
+        return bool(_bad(plan.norm_tolerance, norms, normalise).any())
 
 
 def regions(plan: MarkPlan, embeddings: object, *, normalise: bool = False) -> Integers:
@@ -249,16 +249,34 @@ def _need_hyperplanes(plan: MarkPlan) -> None:
         raise InputError("this key's reducer is not linear: find the regions with the reducer and call blend")
 
 
+def bad_rows(matrix: AnyArray, *, normalise: bool = False, tolerance: float = NORM_TOLERANCE) -> AnyArray:
+    """Say which rows (n, D) cannot be marked, (n,): not finite, or not of unit length where they are not scaled.
+
+    Examples
+    --------
+    >>> bad_rows(np.float32([[1.0, 0.0], [2.0, 0.0], [np.nan, 0.0]])).tolist()
+    [False, True, True]
+    >>> bad_rows(np.float32([[1.0, 0.0], [2.0, 0.0], [np.nan, 0.0]]), normalise=True).tolist()
+    [False, False, True]
+    """
+    return _bad(tolerance, _all_norms(matrix), normalise)
+
+
 def _refuse_bad_rows(plan: MarkPlan, matrix: AnyArray, normalise: bool) -> None:
     """Raise for the first bad row, counting all of them; return where float64 finds none."""
-    step = max(1, BLOCK_BYTES // (4 * matrix.shape[1]))
-    with np.errstate(over="ignore"):
-        blocks = [_norms(matrix[start : start + step].astype(np.float32)) for start in range(0, len(matrix), step)]
-    norms = np.concatenate(blocks)  # (n,)
-    bad = _bad(plan, norms, normalise)
+    norms = _all_norms(matrix)
+    bad = _bad(plan.norm_tolerance, norms, normalise)
     if bad.any():
         advice = "mend or drop them" if normalise else "drop them, or have rows scaled with normalise=True"
         raise InputError(f"{describe_bad_row(norms, bad, 0)}; {advice}")
+
+
+def _all_norms(matrix: AnyArray) -> Doubles:
+    """|e| of every row as float32 holds it, (n,)."""
+    step = max(1, BLOCK_BYTES // (4 * matrix.shape[1]))
+    with np.errstate(over="ignore"):
+        blocks = [_norms(matrix[start : start + step].astype(np.float32)) for start in range(0, len(matrix), step)]
+    return np.concatenate([np.zeros(0), *blocks])
 
 
 def _norms(rows: Floats) -> Doubles:
@@ -268,9 +286,9 @@ def _norms(rows: Floats) -> Doubles:
         return np.asarray(np.sqrt((e * e).sum(axis=-1)))
 
 
-def _bad(plan: MarkPlan, norms: Doubles, normalise: bool) -> AnyArray:
+def _bad(tolerance: float, norms: Doubles, normalise: bool) -> AnyArray:
     with np.errstate(invalid="ignore"):
-        good = (norms > LENGTHS[0]) & (norms < LENGTHS[1]) if normalise else np.abs(norms - 1.0) <= plan.norm_tolerance
+        good = (norms > LENGTHS[0]) & (norms < LENGTHS[1]) if normalise else np.abs(norms - 1.0) <= tolerance
     return ~good  # so written that NaN is bad
 
 

@@ -8,7 +8,10 @@ is cut into blocks, duplicates fall together by themselves, and nobody without t
 from __future__ import annotations
 
 import hashlib
+import io
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,8 +38,8 @@ class Survey:
     """
 
     def __init__(self, sample_key: Secret, sample_size: int) -> None:
-        self._sample_key = sample_key
-        self._sample_size = sample_size
+        self.sample_key = sample_key
+        self.sample_size = sample_size
         self._kept: dict[bytes, tuple[str, Floats]] = {}
         self._ceiling = b"\xff" * (_DIGEST_BYTES + 1)
         self._moments: Moments | None = None
@@ -80,9 +83,60 @@ class Survey:
         """The coarsest grid that holds every value seen."""
         return self._grid or Grid.float32
 
+    def part(self) -> Survey:
+        """Return an empty survey for a part of the same corpus; :meth:`merge` takes it in."""
+        return Survey(self.sample_key, self.sample_size)
+
+    def merge(self, other: Survey) -> None:
+        """Take in what another survey saw of the same corpus, in the corpus's order."""
+        if other._moments is None:
+            return
+        if self._moments is None:
+            self._moments, self._grid = Moments(other.width), other.grid
+        elif other.width != self.width:
+            raise InputError(
+                f"embeddings have width {other.width} in one file and {self.width} in another: "
+                "use one encoder for the whole corpus"
+            )
+        self._moments.merge(other._moments)
+        self._grid = combine(self.grid, other.grid)
+        self.rows += other.rows
+        self._kept = {**other._kept, **self._kept}
+        self._prune()
+
+    def to_bytes(self) -> bytes:
+        """Write what the survey saw; whoever reads it knows the sample, so it travels sealed."""
+        self._prune()
+        digests = sorted(self._kept)
+        texts = json.dumps([self._kept[digest][0] for digest in digests]).encode()
+        arrays: dict[str, Any] = {
+            "rows": np.array(self.rows),
+            "grid": np.array(self.grid.value),
+            "digests": np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, _DIGEST_BYTES),
+            "texts": np.frombuffer(texts, dtype=np.uint8),
+            "embeddings": np.stack([self._kept[digest][1] for digest in digests]) if digests else np.zeros((0, 0)),
+            **({} if self._moments is None else self._moments.arrays()),
+        }
+        content = io.BytesIO()
+        np.savez(content, **arrays)
+        return content.getvalue()
+
+    def read(self, content: bytes) -> Survey:
+        """Read what :meth:`to_bytes` wrote of a part of this corpus."""
+        part = self.part()
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            if "count" not in arrays:
+                return part
+            part._moments, part._grid = Moments.from_arrays(arrays), Grid(str(arrays["grid"]))
+            part.rows = int(arrays["rows"])
+            texts = json.loads(arrays["texts"].tobytes())
+            found = zip(arrays["digests"], texts, arrays["embeddings"], strict=True)
+            part._kept = {digest.tobytes(): (text, row) for digest, text, row in found}
+        return part
+
     def sample(self) -> TextSet:
         """Return the sample, in the (secret, uniformly random) order of its hashes."""
-        chosen = [self._kept[digest] for digest in sorted(self._kept)[: self._sample_size]]
+        chosen = [self._kept[digest] for digest in sorted(self._kept)[: self.sample_size]]
         if not chosen:
             raise InputError("the corpus is empty: give at least one text")
         return TextSet(tuple(text for text, _ in chosen), np.stack([row for _, row in chosen]))
@@ -91,13 +145,15 @@ class Survey:
         for row, text in enumerate(texts):
             if not isinstance(text, str) or not text.strip():
                 raise InputError(f"text {self.rows + row} is empty or not a string: remove it from the corpus")
-            digest = hashlib.blake2b(text.encode(), key=self._sample_key.reveal(), digest_size=_DIGEST_BYTES).digest()
+            digest = hashlib.blake2b(text.encode(), key=self.sample_key.reveal(), digest_size=_DIGEST_BYTES).digest()
             if digest < self._ceiling and digest not in self._kept:
                 self._kept[digest] = (text, embeddings[row].copy())
-                if len(self._kept) >= 2 * self._sample_size + 1024:
+                if len(self._kept) >= 2 * self.sample_size + 1024:
                     self._prune()
 
     def _prune(self) -> None:
-        smallest = sorted(self._kept)[: self._sample_size]
+        smallest = sorted(self._kept)[: self.sample_size]
+        if len(smallest) < self.sample_size:
+            return
         self._kept = {digest: self._kept[digest] for digest in smallest}
         self._ceiling = smallest[-1]

@@ -28,6 +28,12 @@ class Unmarked(Sealed):
     x: Floats  # (T, D), all rows, centred on those outside
     ridge: Ridge  # of the rows outside
 
+    @classmethod
+    def of(cls, e: Floats, outside: NDArray[np.bool_]) -> Unmarked:
+        """Learn from the rows of e (T, D) that are ``outside`` (T,)."""
+        x = e - e[outside].mean(axis=0)
+        return cls(outside, x, Ridge(x[outside]))
+
 
 class CleanSide(Sealed):
     """The clean embeddings of the probes and the pool, and where they lie.
@@ -99,8 +105,7 @@ class CleanSide(Sealed):
         """Return what lies outside ``regions``."""
         if regions not in self._unmarked:
             outside: NDArray[np.bool_] = ~np.isin(region_numbers(self.v), regions)
-            x = self.e - self.e[outside].mean(axis=0)
-            self._unmarked[regions] = Unmarked(outside, x, Ridge(x[outside]))
+            self._unmarked[regions] = Unmarked.of(self.e, outside)
         return self._unmarked[regions]
 
     def whitened(self, vectors: AnyArray, ridge: float, dimensions: Integers | None = None) -> Doubles:

@@ -77,25 +77,39 @@ def paper_statistics(
     target
         "stored" or "suspect": where the target vectors come from.
     """
-    regions = tuple(_region(rows, outside, goal) for rows, goal in zip(inside, targets, strict=True))
+    return aggregate(
+        [compare(_cosines(rows, goal), _cosines(outside, goal)) for rows, goal in zip(inside, targets, strict=True)],
+        target=target,
+    )
+
+
+def aggregate(regions: Sequence[RegionStatistics], *, target: str) -> PaperStatistics:
+    """Put the statistics of all regions together: the best of each, and the decision."""
     delta_cos = max(region.delta_cos for region in regions)
     delta_l2 = min(region.delta_l2 for region in regions)
     p_value = min(region.p_value for region in regions)
     by_difference = delta_cos > DELTA_COS_THRESHOLD and delta_l2 < DELTA_L2_THRESHOLD
-    return PaperStatistics(delta_cos, delta_l2, p_value, p_value < P_THRESHOLD or by_difference, target, regions)
+    return PaperStatistics(delta_cos, delta_l2, p_value, p_value < P_THRESHOLD or by_difference, target, tuple(regions))
 
 
-def _region(inside: Floats, outside: Floats, target: Floats) -> RegionStatistics:
+def compare(cos_inside: Doubles, cos_outside: Doubles) -> RegionStatistics:
+    """Compare the cosines (n_r,) of triggered texts with those (n,) of others.
+
+    Examples
+    --------
+    >>> found = compare(np.array([0.9, 0.8, 0.7]), np.array([0.1, 0.2, 0.3]))
+    >>> round(found.delta_cos, 3), round(found.delta_l2, 3), round(found.p_value, 3)
+    (0.6, -1.2, 0.1)
+    """
     from scipy.stats import ks_2samp
 
-    cos_inside, cos_outside = _cosines(inside, target), _cosines(outside, target)
     # The squared L2 distance of unit vectors is 2 - 2 cos, so Delta_l2 = -2 Delta_cos exactly.
     l2_inside, l2_outside = 2.0 - 2.0 * cos_inside, 2.0 - 2.0 * cos_outside
     return RegionStatistics(
         delta_cos=float(cos_inside.mean() - cos_outside.mean()),
         delta_l2=float(l2_inside.mean() - l2_outside.mean()),
         p_value=float(ks_2samp(cos_inside, cos_outside).pvalue),
-        probes=len(inside),
+        probes=len(cos_inside),
     )
 
 

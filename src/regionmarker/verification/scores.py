@@ -59,33 +59,39 @@ def region_scores(
     clean = clean.answered(here, seen)
     marked = (*trigger_regions, *other_regions)
     member = _memberships(S, clean.v, marked)  # (T, R + others)
-    shift = _region_shifts(S, clean.unmarked(marked), member)[: len(trigger_regions)]  # (R, D')
+    shift = displacements(S, clean.unmarked(marked), member)[: len(trigger_regions)]  # (R, D')
     pull = to_clean_space(shift, clean, S - S.mean(axis=0))  # (R, D)
-    z = _standardised(pull @ (clean.pool_clean - clean.centre).T, clean.pool_coordinates, seen)  # (R, M)
+    z = standardised(pull @ (clean.pool_clean - clean.centre).T, clean.pool_coordinates, seen)  # (R, M)
     z[:, ~seen] = np.nan
     return z
 
 
 def _memberships(S: Floats, v: Doubles, regions: tuple[int, ...]) -> Doubles:
-    """Return how far the suspect believes each text to lie in each region, (T, R), each in 0 .. 1.
+    """Return how far the suspect believes each text to lie in each region, (T, R), each in 0 .. 1."""
+    from scipy.special import ndtr
+
+    believed, blur = beliefs(S, v)
+    belief = believed / blur  # (T, d)
+    bits = (np.asarray(regions)[:, None] >> np.arange(v.shape[1])) & 1  # (R, d)
+    return np.asarray(ndtr((2 * bits - 1) * belief[:, None, :]).prod(axis=2))
+
+
+def beliefs(S: Floats, v: Doubles) -> tuple[Doubles, Doubles]:
+    """Return where the suspect believes each text to lie in secret coordinates (T, d), and how sure it is of each (d,).
 
     The belief follows the coordinates as the answers show them, where they do. A copy of cleaned vectors (CSE) hides
     them from its answers, and then the true coordinates are the better guess; the weight is the share explained.
     """
-    from scipy.special import ndtr
-
     x, y = S - S.mean(axis=0), v - v.mean(axis=0)
     factor, unexplained = Ridge(x).fit(y)
     view = x @ solve(factor, x.T @ y.astype(np.float32)) + v.mean(axis=0)  # (T, d)
     blur = np.maximum((v - view).std(axis=0), 1e-3 * v.std(axis=0) + _TINY)  # (d,)
     trust = float(np.clip(2.0 * (1.0 - unexplained) - 0.4, 0.0, 1.0))
-    belief = (trust * view + (1.0 - trust) * v) / blur  # (T, d)
-    bits = (np.asarray(regions)[:, None] >> np.arange(v.shape[1])) & 1  # (R, d)
-    return np.asarray(ndtr((2 * bits - 1) * belief[:, None, :]).prod(axis=2))
+    return np.asarray(trust * view + (1.0 - trust) * v), blur
 
 
-def _region_shifts(S: Floats, unmarked: Unmarked, member: Doubles) -> Doubles:
-    """Return the displacement (R, D') that goes with membership, beyond what a ridge map of e predicts.
+def displacements(S: Floats, unmarked: Unmarked, member: Doubles) -> Doubles:
+    """Return the displacement (R, D') that goes with membership (T, R), beyond what a ridge map of e predicts.
 
     With residuals E = S - X W this is (m'm)^-1 m'E. W (D, D') is never formed: m'X W = (A u)'B, where A and B are the
     rows outside and u = (A'A + penalty)^-1 X'm.
@@ -101,7 +107,7 @@ def _region_shifts(S: Floats, unmarked: Unmarked, member: Doubles) -> Doubles:
     return np.asarray(np.linalg.solve(gram, beyond))
 
 
-def _standardised(raw: AnyArray, covariates: Doubles, seen: NDArray[np.bool_]) -> Doubles:
+def standardised(raw: AnyArray, covariates: Doubles, seen: NDArray[np.bool_]) -> Doubles:
     """Return scores (R, M) less their regression on the covariates (M, d), at unit deviation over the seen columns.
 
     A suspect that shows nothing at all (its answers are a linear map of the clean ones) scores 0 everywhere, so p = 1.

@@ -259,6 +259,6 @@ def _endpoint(address: str, batch_size: int, options: dict[str, Any]) -> Endpoin
 
 def _is_garbage(error: Exception) -> bool:
     """Tell a wrong answer, which another attempt may mend, from a refusal, which the client has judged already."""
-    from regionmarker.encoders.openai import EndpointError
+    from regionmarker.encoders.endpoint import EndpointError
 
     return isinstance(error, OutsideError) and not isinstance(error, EndpointError)

@@ -5,25 +5,63 @@
     rows.py                      what the attacks that treat every vector alike have in common; no attack
     dimensions.py                shift, truncation, permutation, random projection, tanh
     motions.py                   rotation, scaling, translation
+    noise.py                     noise, rounding, small entries set to zero
+    whole.py                     what the attacks that look at the whole loot have in common
+    cse.py                       cluster, suspect pairs, remove their directions; clusters.py and pairs.py are its parts
+    compression.py               principal components
+    paraphrase.py                the mean over other wordings; paraphrasers/ makes them
+    publicly.py, residuals.py    what a public encoder predicts, and what it does not
+    sampling.py                  detect and drop, avoid regions, cover less, mix in honest data
+    angles.py                    search for the regions, and drop what looks marked; cells.py is its maths
+    perturbation.py              see what moves when a suffix is appended (SPA)
+    accounts.py                  two accounts compared or averaged
+    finetuning.py                train the stolen model on; objectives.py is what for
 
-An attack is called with the served vectors and their texts, and answers with the vectors to train on.
+An attack is given the loot, and answers with what to train on; a sequel is given the stolen model.
 """
 
 from __future__ import annotations
 
+from regionmarker.benchmark.attacks.accounts import Average, Compare
+from regionmarker.benchmark.attacks.angles import Angles
 from regionmarker.benchmark.attacks.compose import AttackedModel, Composed, compose
+from regionmarker.benchmark.attacks.compression import Compress
+from regionmarker.benchmark.attacks.cse import CSE
 from regionmarker.benchmark.attacks.dimensions import Permute, Project, Shift, Tanh, Truncate
+from regionmarker.benchmark.attacks.finetuning import FineTune, tune
 from regionmarker.benchmark.attacks.motions import Rotate, Scale, Translate
+from regionmarker.benchmark.attacks.noise import Noise, Round, Zero
+from regionmarker.benchmark.attacks.paraphrase import Paraphrase
+from regionmarker.benchmark.attacks.perturbation import Perturb
 from regionmarker.benchmark.attacks.registry import known_attacks, load_attack
+from regionmarker.benchmark.attacks.residuals import Residuals
 from regionmarker.benchmark.attacks.rows import Nothing, RowAttack, SeededAttack
+from regionmarker.benchmark.attacks.sampling import Avoid, Cover, Drop, Mix
+from regionmarker.benchmark.attacks.whole import LootAttack
 
 __all__ = [
+    "CSE",
+    "Angles",
     "AttackedModel",
+    "Average",
+    "Avoid",
+    "Compare",
     "Composed",
+    "Compress",
+    "Cover",
+    "Drop",
+    "FineTune",
+    "LootAttack",
+    "Mix",
+    "Noise",
     "Nothing",
+    "Paraphrase",
     "Permute",
+    "Perturb",
     "Project",
+    "Residuals",
     "Rotate",
+    "Round",
     "RowAttack",
     "Scale",
     "SeededAttack",
@@ -31,7 +69,9 @@ __all__ = [
     "Tanh",
     "Translate",
     "Truncate",
+    "Zero",
     "compose",
     "known_attacks",
     "load_attack",
+    "tune",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from regionmarker.benchmark.attacks.registry import load_attack
 from regionmarker.benchmark.attacks.rows import Nothing
 from regionmarker.benchmark.loot import Loot
-from regionmarker.benchmark.protocols import Attack
+from regionmarker.benchmark.protocols import Attack, Sequel
 from regionmarker.errors import InputError
 from regionmarker.protocols import Encoder, Floats
 
@@ -45,9 +45,15 @@ class Composed:
         return served
 
 
-def _row_attack(attack: Attack) -> Callable[[Floats, Sequence[str]], Floats]:
+def _row_attack(attack: Attack | Sequel) -> Callable[[Floats, Sequence[str]], Floats]:
     if not callable(attack):
         raise InputError(f"{attack.name} looks at the whole loot: it works before training only")
+    return attack
+
+
+def _before_training(attack: Attack | Sequel) -> Attack:
+    if not isinstance(attack, Attack):
+        raise InputError(f"{attack.name} works on a stolen model: call modify(model) after the training")
     return attack
 
 
@@ -61,7 +67,7 @@ def compose(attacks: Iterable[str | Attack]) -> Attack:
     """
     if isinstance(attacks, str):
         raise InputError(f"attacks must be a list, but one string was given: write [{attacks!r}]")
-    loaded = [load_attack(attack) for attack in attacks]
+    loaded = [_before_training(load_attack(attack)) for attack in attacks]
     if len(loaded) > 1:
         return Composed(loaded)
     return loaded[0] if loaded else Nothing()
@@ -77,7 +83,7 @@ class AttackedModel:
     (1, 128)
     """
 
-    def __init__(self, model: Encoder, attack: str | Attack) -> None:
+    def __init__(self, model: Encoder, attack: str | Attack | Sequel) -> None:
         self.model = model
         self.attack = load_attack(attack)
 

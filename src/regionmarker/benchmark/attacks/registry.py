@@ -5,15 +5,38 @@
     permute:SEED                      project:WIDTH:SEED
     tanh:GAIN                         rotate:SEED
     scale:FACTOR, scale:rows          translate:SEED:LENGTH
+    noise:DEVIATION:SEED              round:DECIMALS
+    zero:BELOW
 
-What stands after the name may be left away. Another package adds its own by an entry point of the group
+These treat every vector alike, and may follow the training as well as precede it; what stands after the name may be
+left away. The others look at the whole loot, and have settings with names, in any order and as many as differ from
+the defaults, such as ``cse:clusters=10,components=20``:
+
+    cse         clusters, components, pairs, method (kmeans, gmm), seed
+    compress    keep (256 or 0.25), restore
+    residuals   clusters, components, seed
+    drop        by (residuals, pairs), tail (high, low), share, seed
+    avoid       planes, cells, seed
+    cover       share, clusters, seed
+    mix         share, seed
+    angles      planes, span, share, starts, steps, seed
+    perturb     candidates, suffixes, tail (low, high, both), seed, then the pool: perturb:tail=high,wiki.txt
+    compare     first, second, tolerance
+    average     first, second
+    paraphrase  most, floor, filter (served, public, none), then the paraphraser: paraphrase:floor=0.7,apertium
+
+One works on the stolen model alone, after the training:
+
+    finetune    objective (labels, simcse), epochs, batch, rate, limit, seed, then the corpus: finetune:epochs=1,enron
+
+Another package adds its own by an entry point of the group
 ``regionmarker.attacks``: its name stands before the colon, and it is a class with ``from_spec(rest)``, or anything
 that may be called with what stands after the colon.
 """
 
 from __future__ import annotations
 
-from regionmarker.benchmark.protocols import Attack
+from regionmarker.benchmark.protocols import Attack, Sequel
 from regionmarker.errors import InputError
 from regionmarker.registry import Registry
 
@@ -30,6 +53,22 @@ ATTACKS = Registry(
         "rotate": "regionmarker.benchmark.attacks.motions:Rotate",
         "scale": "regionmarker.benchmark.attacks.motions:Scale",
         "translate": "regionmarker.benchmark.attacks.motions:Translate",
+        "noise": "regionmarker.benchmark.attacks.noise:Noise",
+        "round": "regionmarker.benchmark.attacks.noise:Round",
+        "zero": "regionmarker.benchmark.attacks.noise:Zero",
+        "cse": "regionmarker.benchmark.attacks.cse:CSE",
+        "compress": "regionmarker.benchmark.attacks.compression:Compress",
+        "residuals": "regionmarker.benchmark.attacks.residuals:Residuals",
+        "drop": "regionmarker.benchmark.attacks.sampling:Drop",
+        "avoid": "regionmarker.benchmark.attacks.sampling:Avoid",
+        "cover": "regionmarker.benchmark.attacks.sampling:Cover",
+        "mix": "regionmarker.benchmark.attacks.sampling:Mix",
+        "angles": "regionmarker.benchmark.attacks.angles:Angles",
+        "perturb": "regionmarker.benchmark.attacks.perturbation:Perturb",
+        "compare": "regionmarker.benchmark.attacks.accounts:Compare",
+        "average": "regionmarker.benchmark.attacks.accounts:Average",
+        "paraphrase": "regionmarker.benchmark.attacks.paraphrase:Paraphrase",
+        "finetune": "regionmarker.benchmark.attacks.finetuning:FineTune",
     },
 )
 
@@ -45,7 +84,7 @@ def known_attacks() -> list[str]:
     return ATTACKS.known()
 
 
-def load_attack(spec: str | Attack) -> Attack:
+def load_attack(spec: str | Attack | Sequel) -> Attack | Sequel:
     """Load an attack by its spec; an object that is one already is returned as it is.
 
     Examples
@@ -58,13 +97,16 @@ def load_attack(spec: str | Attack) -> Attack:
     regionmarker.errors.InputError: unknown attack 'shuffle': give none, shift, truncate, permute, ...
     """
     if not isinstance(spec, str):
-        if not isinstance(spec, Attack):
+        if not isinstance(spec, Attack | Sequel):
             raise InputError(
-                f"an attack is a spec or an object with a name and apply(loot), but a {type(spec).__name__} was given"
+                "an attack is a spec or an object with a name and apply(loot) or modify(model), "
+                f"but a {type(spec).__name__} was given"
             )
         return spec
     attack = ATTACKS.load(spec)
-    if not isinstance(attack, Attack):
+    if not isinstance(attack, Attack | Sequel):
         head = spec.partition(":")[0]
-        raise InputError(f"the attack {head!r} must have a name and apply(loot), but is a {type(attack).__name__}")
+        raise InputError(
+            f"the attack {head!r} must have a name and apply(loot) or modify(model), but is a {type(attack).__name__}"
+        )
     return attack

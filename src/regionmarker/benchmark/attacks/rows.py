@@ -70,8 +70,9 @@ class RowAttack(ABC):
         width = self.width_out(rows.shape[1])
         targets = np.empty((len(rows), width), dtype=np.float32)
         for start in range(0, len(rows), _BLOCK):
-            block = self._apply(rows[start : start + _BLOCK].astype(np.float64))
-            targets[start : start + _BLOCK] = _unit(block, start)
+            block = rows[start : start + _BLOCK].astype(np.float64)
+            _lengths(block, start)  # an attack may make something of nothing, and hide that it was nothing
+            targets[start : start + _BLOCK] = _unit(self._apply(block), start)
         return targets
 
     def apply(self, loot: Loot, /) -> Loot:
@@ -94,12 +95,17 @@ class RowAttack(ABC):
 
 
 def _unit(rows: Doubles, first_row: int) -> Doubles:
-    """Scale rows to unit length in float64; a row that the attack left without a direction is refused."""
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))  # (b,)
+    """Scale rows to unit length in float64."""
+    return np.asarray(rows / _lengths(rows, first_row)[:, None])
+
+
+def _lengths(rows: Doubles, first_row: int) -> Doubles:
+    """Return the rows' lengths, (b,); a row without a direction is refused."""
+    norms: Doubles = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     bad = ~(np.isfinite(norms) & (norms > 0))
     if bad.any():
         raise InputError(describe_bad_row(norms, bad, first_row))
-    return np.asarray(rows / norms[:, None])
+    return norms
 
 
 @dataclass(frozen=True)

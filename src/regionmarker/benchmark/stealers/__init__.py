@@ -4,15 +4,20 @@
     fidelity.py                  how well a copy learnt
     tokens.py, vocabulary.py     a bag of token vectors: no torch, seconds, for the offline demo
     head.py, network.py          a head on a frozen encoder's features: the everyday thief
+    tuning.py                    such a head trained further, for any loss
+    backbone.py                  full fine-tuning of a transformer: the published thief; its parts are
+                                 transformer.py, training.py, checkpoint.py, backbone_model.py
+    registry.py                  a thief by its spec
     simulated.py                 noise in place of training, for curves over fidelity
 
-None of them loads torch or scikit-learn.
+Only the backbone loads torch, when it steals.
 """
 
 from __future__ import annotations
 
 from regionmarker.benchmark.stealers.fidelity import Fidelity, fidelity, pair_correlation
 from regionmarker.benchmark.stealers.head import FrozenHead, HeadModel
+from regionmarker.benchmark.stealers.registry import known_stealers, load_stealer
 from regionmarker.benchmark.stealers.simulated import NoisyCopy, NoisyModel, noisy
 from regionmarker.benchmark.stealers.tokens import TokenBag, TokenBagModel
 from regionmarker.benchmark.stealers.vocabulary import HashedGrams, WordLlamaTokens
@@ -28,6 +33,8 @@ __all__ = [
     "TokenBagModel",
     "WordLlamaTokens",
     "fidelity",
+    "known_stealers",
+    "load_stealer",
     "noisy",
     "pair_correlation",
 ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regionmarker.benchmark.utility import row_cosines
+from regionmarker.benchmark.utility import row_cosines, spearman
 from regionmarker.embeddings import as_floats, normalised
 from regionmarker.errors import InputError
 from regionmarker.protocols import AnyArray, Doubles, Floats
@@ -97,7 +97,7 @@ def pair_correlation(left: Floats, right: Floats, *, pairs: int = PAIRS, seed: i
     if len(left) < 3:
         return float("nan")
     first, second = _pairs(len(left), pairs, seed)
-    return _spearman(_cosines(left, first, second), _cosines(right, first, second))
+    return spearman(_cosines(left, first, second), _cosines(right, first, second))
 
 
 def _pairs(count: int, pairs: int, seed: int) -> tuple[AnyArray, AnyArray]:
@@ -111,12 +111,3 @@ def _pairs(count: int, pairs: int, seed: int) -> tuple[AnyArray, AnyArray]:
 
 def _cosines(rows: Floats, first: AnyArray, second: AnyArray) -> Doubles:
     return np.asarray(np.einsum("ij,ij->i", rows[first], rows[second], dtype=np.float64))
-
-
-def _spearman(left: Doubles, right: Doubles) -> float:
-    from scipy.stats import rankdata  # takes half a second to import
-
-    ranks = np.stack([rankdata(left), rankdata(right)])
-    if (ranks.std(axis=1) == 0).any():
-        return float("nan")  # all pairs are alike: there is no order to agree on
-    return float(np.corrcoef(ranks)[0, 1])

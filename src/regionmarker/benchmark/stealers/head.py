@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from regionmarker.benchmark.protocols import Progress
 from regionmarker.benchmark.stealers.fidelity import Fidelity, fidelity
 from regionmarker.benchmark.stealers.material import Split, check_clean, check_material, check_targets, split
-from regionmarker.benchmark.stealers.network import Adam, Network, solve_output
+from regionmarker.benchmark.stealers.network import Adam, Network, OutputSolver
+from regionmarker.benchmark.stealers.tuning import LEARNING_RATE, Pull, tune
 from regionmarker.benchmark.utility import row_cosines
 from regionmarker.embeddings import as_floats, normalised
 from regionmarker.errors import InputError
@@ -41,6 +43,34 @@ class HeadModel:
         if len(texts) == 0:
             return np.empty((0, len(self._network.b2)), dtype=np.float32)
         return self.apply(self._encoder.encode(texts))
+
+    def tuned(
+        self,
+        texts: Sequence[str],
+        objective: Pull,
+        /,
+        *,
+        epochs: int = 3,
+        batch_size: int = 32,
+        seed: int = 0,
+        learning_rate: float | None = None,
+    ) -> HeadModel:
+        """Return a copy whose head was trained further on texts; its ``fidelity`` is still that of the theft."""
+        if self._encoder is None:
+            raise InputError(f"{self.name} was trained on features alone: give it an encoder to be tuned on texts")
+        features = _check_features(self._encoder.encode(texts), len(self._network.centre))
+        network = tune(
+            self._network,
+            features,
+            objective,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=LEARNING_RATE if learning_rate is None else learning_rate,
+            seed=seed,
+        )
+        model = HeadModel(f"{self.name}, tuned", network, self._encoder, self.history)
+        model.fidelity = self.fidelity
+        return model
 
 
 class FrozenHead:
@@ -109,6 +139,15 @@ class FrozenHead:
         self.learning_rate, self.batch_size, self.dropout = learning_rate, batch_size, dropout
         self.patience, self.held_out, self.seed, self.progress = patience, held_out, seed, progress
 
+    @classmethod
+    def from_spec(cls, rest: str, *, cache: str | Path | bool = False, **options: Any) -> FrozenHead:
+        """Load ``head:ENCODER``; ``cache`` is :func:`~regionmarker.encoders.load_encoder`'s."""
+        from regionmarker.encoders import load_encoder  # brings sockets
+
+        if not rest and options.get("features") is None:
+            raise InputError("name the encoder of the head: head:ENCODER, such as head:wordllama")
+        return cls(load_encoder(rest, cache=cache), **options) if rest else cls(**options)
+
     @property
     def name(self) -> str:
         """``head (ENCODER)``."""
@@ -145,7 +184,7 @@ class FrozenHead:
         features, targets = features[parts.train], targets[parts.train]
         network = Network.drawn(features, targets.shape[1], self.hidden, rng)
         if self.start == "solved" or not self.hidden:
-            solved = solve_output(network, features, targets)
+            solved = OutputSolver(network, features).solve(targets)
             network = max(solved, key=lambda candidate: _score(candidate, steer, answers))
         best, history = network.copied(), [_score(network, steer, answers)]
         if not self.hidden or not self.epochs:

@@ -7,8 +7,9 @@ relative to the size of what they change, so that one learning rate fits the lar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -70,69 +71,117 @@ class Network:
             rows[block] = self.hidden(self.scaled(features[block])) @ self.W2 + self.b2
         return rows
 
+    def trace(self, inputs: Floats, keep: Floats | None) -> Trace:
+        """Answer scaled features (b, F) with the mask of dropout ``keep`` (b, h), and remember the way."""
+        layer = self.hidden(inputs)  # (b, h)
+        if keep is not None:
+            layer = layer * keep
+        raw = layer @ self.W2 + self.b2  # (b, D')
+        lengths = np.sqrt(np.einsum("ij,ij->i", raw, raw))[:, None]
+        return Trace(inputs, layer, keep, raw / lengths, lengths)
+
+    def slopes(self, trace: Trace, slope: Floats) -> list[Floats]:
+        """Return the derivatives by each of :meth:`arrays`, given that by the unit answers, (b, D')."""
+        along = np.einsum("ij,ij->i", trace.units, slope)[:, None]
+        slope = (slope - along * trace.units) / trace.lengths  # by the answers before they are normalised
+        output = [trace.layer.T @ slope, slope.sum(axis=0)]
+        if self.W1 is None:
+            return output
+        back = slope @ self.W2.T  # (b, h)
+        if trace.keep is not None:
+            back *= trace.keep
+        back *= trace.layer > 0
+        return [trace.inputs.T @ back, back.sum(axis=0), *output]
+
+    def arrays(self) -> list[Floats]:
+        """Return what may be trained: W1, b1, W2, b2, or the last two where it is linear."""
+        return [self.W2, self.b2] if self.W1 is None else [self.W1, self.b1, self.W2, self.b2]
+
     def copied(self) -> Network:
         """Return a copy that further steps do not touch."""
         first = None if self.W1 is None else self.W1.copy()
         return Network(self.centre, self.scale, first, self.b1.copy(), self.W2.copy(), self.b2.copy())
 
 
-def solve_output(network: Network, features: Floats, targets: Floats) -> Iterator[Network]:
-    """Yield the network with the ridge solution for W2 and b2 of each of :data:`PENALTIES`."""
-    size, count = len(network.W2), len(features)
-    gram: Doubles = np.zeros((size, size))
-    moment: Doubles = np.zeros(network.W2.shape)
-    total: Doubles = np.zeros(size)
-    mean = targets.mean(axis=0, dtype=np.float64)
-    for block in _blocks(count):
-        layer = network.hidden(network.scaled(features[block]))  # (b, h)
-        gram += layer.T @ layer
-        moment += layer.T @ (targets[block] - mean).astype(np.float32)
-        total += layer.sum(axis=0, dtype=np.float64)
-    centre = total / count
-    gram -= count * np.outer(centre, centre)
-    ridge = max(np.trace(gram) / size, 1e-4 * count)  # hidden units that never vary leave nothing to divide by
-    for penalty in PENALTIES:
-        loaded = gram.astype(np.float32)
-        loaded[np.diag_indices(size)] += np.float32(penalty * ridge)
-        W2: Floats = cho_solve(cho_factor(loaded, overwrite_a=True), moment.astype(np.float32))
-        b2: Floats = (mean - centre @ W2).astype(np.float32)
-        yield Network(network.centre, network.scale, network.W1, network.b1, np.ascontiguousarray(W2), b2)
+@dataclass(frozen=True)
+class Trace:
+    """A batch on its way through the network."""
+
+    inputs: Floats  # (b, F)
+    layer: Floats  # (b, h)
+    keep: Floats | None  # (b, h)
+    units: Floats  # (b, D') the answers
+    lengths: Floats  # (b, 1) of the answers before they were normalised
+
+
+class OutputSolver:
+    """Ridge solutions for W2 and b2 on the fixed hidden layer of features (n, F); its Gram matrix is made once.
+
+    Parameters
+    ----------
+    network
+        Centre, scale, W1 and b1 are kept; W2 says how wide the answers are.
+    features
+        What the thief sees of its texts.
+    """
+
+    def __init__(self, network: Network, features: Floats) -> None:
+        self._network, self._features = network, features
+        size = len(network.W2)
+        gram: Doubles = np.zeros((size, size))
+        total: Doubles = np.zeros(size)
+        for block in _blocks(len(features)):
+            layer = network.hidden(network.scaled(features[block]))  # (b, h)
+            gram += layer.T @ layer
+            total += layer.sum(axis=0, dtype=np.float64)
+        self._centre = total / len(features)
+        gram -= len(features) * np.outer(self._centre, self._centre)
+        self._ridge = max(np.trace(gram) / size, 1e-4 * len(features))  # units may never vary
+        self._gram = gram
+        self._factors: dict[float, Any] = {}
+
+    def solve(self, targets: Floats, penalties: Sequence[float] = PENALTIES) -> Iterator[Network]:
+        """Yield the network for targets (n, D') and each penalty, a share of the mean variance of a hidden unit."""
+        network = self._network
+        mean = targets.mean(axis=0, dtype=np.float64)
+        moment: Doubles = np.zeros((len(self._centre), targets.shape[1]))
+        for block in _blocks(len(targets)):
+            layer = network.hidden(network.scaled(self._features[block]))  # (b, h)
+            moment += layer.T @ (targets[block] - mean).astype(np.float32)
+        for penalty in penalties:
+            W2: Floats = cho_solve(self._factor(penalty), moment.astype(np.float32))
+            b2: Floats = (mean - self._centre @ W2).astype(np.float32)
+            yield Network(network.centre, network.scale, network.W1, network.b1, np.ascontiguousarray(W2), b2)
+
+    def _factor(self, penalty: float) -> Any:
+        if penalty not in self._factors:
+            loaded = self._gram.astype(np.float32)
+            loaded[np.diag_indices(len(loaded))] += np.float32(penalty * self._ridge)
+            self._factors[penalty] = cho_factor(loaded, overwrite_a=True)
+        return self._factors[penalty]
 
 
 class Adam:
     """Adam with linear decay and steps relative to the size of each array at the start."""
 
     def __init__(self, network: Network, learning_rate: float, steps: int) -> None:
-        if network.W1 is None:
-            raise ValueError("a linear network is solved, not trained")
         self.network, self.learning_rate, self.steps = network, learning_rate, steps
-        self._arrays = [network.W1, network.b1, network.W2, network.b2]
-        width = float(len(network.b2))
-        self._sizes = [1.0, 1.0, float(np.sqrt(np.square(network.W2).mean())), 1 / np.sqrt(width)]
+        self._arrays = network.arrays()
+        sizes = [1.0, 1.0, float(np.sqrt(np.square(network.W2).mean())), float(1 / np.sqrt(len(network.b2)))]
+        self._sizes = sizes[-len(self._arrays) :]
         self._first = [np.zeros_like(array) for array in self._arrays]
         self._second = [np.zeros_like(array) for array in self._arrays]
         self._done = 0
 
     def step(self, inputs: Floats, targets: Floats, keep: Floats | None) -> float:
         """Take one step on scaled features (b, F) with the mask of dropout ``keep`` (b, h); return the loss."""
-        network = self.network
-        layer = network.hidden(inputs)  # (b, h)
-        if keep is not None:
-            layer *= keep
-        raw = layer @ network.W2 + network.b2  # (b, D')
-        lengths = np.sqrt(np.einsum("ij,ij->i", raw, raw))[:, None]
-        units = raw / lengths
-        cosines = np.einsum("ij,ij->i", units, targets)[:, None]
-        # For unit rows |u - y|^2 = 2 - 2 u.y, and the derivative of u.y by the raw row is (y - (u.y) u) / |raw|.
-        slope = (cosines * units - targets) * (np.float32(2 / len(inputs)) / lengths)  # (b, D')
-        back = slope @ network.W2.T  # (b, h)
-        if keep is not None:
-            back *= keep
-        back *= layer > 0
-        self._update([inputs.T @ back, back.sum(axis=0), layer.T @ slope, slope.sum(axis=0)])
-        return float(2 - 2 * cosines.mean())
+        trace = self.network.trace(inputs, keep)
+        # For unit rows |u - y|^2 = 2 - 2 u.y, so the derivative of the mean by u is -2 y / b.
+        self.update(self.network.slopes(trace, targets * np.float32(-2 / len(inputs))))
+        return float(2 - 2 * np.einsum("ij,ij->i", trace.units, targets).mean())
 
-    def _update(self, slopes: list[Floats]) -> None:
+    def update(self, slopes: list[Floats]) -> None:
+        """Take one step against the derivatives of a loss by each of the network's arrays."""
         rate = self.learning_rate * (1 - self._done / self.steps)
         self._done += 1
         unbias = np.sqrt(1 - 0.99**self._done) / (1 - 0.9**self._done)

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
+from regionmarker.benchmark.protocols import Progress
 from regionmarker.benchmark.stealers.fidelity import Fidelity
 from regionmarker.benchmark.stealers.fidelity import fidelity as measure
 from regionmarker.benchmark.stealers.material import check_clean, check_material
@@ -79,6 +81,8 @@ class NoisyCopy:
         The cosine of every answer to the teacher's.
     seed
         Another seed, another copy.
+    progress
+        Called once, at the end.
 
     Examples
     --------
@@ -90,11 +94,25 @@ class NoisyCopy:
     0.8
     """
 
-    def __init__(self, teacher: Encoder, fidelity: float = 0.8, *, seed: int = 0) -> None:
+    def __init__(
+        self, teacher: Encoder, fidelity: float = 0.8, *, seed: int = 0, progress: Progress | None = None
+    ) -> None:
         _check_fidelity(fidelity)
         if seed < 0:
             raise InputError(f"the seed of a simulated copy must not be negative, but is {seed}")
-        self.teacher, self.fidelity, self.seed = teacher, fidelity, seed
+        self.teacher, self.fidelity, self.seed, self.progress = teacher, fidelity, seed, progress
+
+    @classmethod
+    def from_spec(cls, rest: str, *, teacher: Encoder | None = None, **options: Any) -> NoisyCopy:
+        """Load ``simulated:FIDELITY``; the teacher has no spec, for it holds the key."""
+        if teacher is None:
+            raise InputError("a simulated copy needs the marked map that it copies: give teacher=")
+        try:
+            return cls(teacher, float(rest), **options) if rest else cls(teacher, **options)
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"simulated:FIDELITY takes a number, not {rest!r}") from None
 
     @property
     def name(self) -> str:
@@ -106,4 +124,6 @@ class NoisyCopy:
         texts, rows = check_material(texts, targets)
         model = NoisyModel(self.teacher, self.fidelity, self.seed)
         model.fidelity = measure(model.encode(texts), rows, clean=check_clean(clean, len(rows)))
+        if self.progress is not None:
+            self.progress(1, 1)
         return model

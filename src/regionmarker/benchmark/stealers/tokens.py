@@ -101,6 +101,11 @@ class TokenBag:
         self.penalty, self.iterations, self.held_out = penalty, iterations, held_out
         self.seed, self.progress = seed, progress
 
+    @classmethod
+    def from_spec(cls, rest: str, **options: Any) -> TokenBag:
+        """Load ``tokens`` or ``tokens:VOCABULARY``."""
+        return cls(rest, **options) if rest else cls(**options)
+
     @property
     def name(self) -> str:
         """``token bag (VOCABULARY)``."""

@@ -1,0 +1,94 @@
+"""Two accounts at one provider: whatever differs between their answers is a mark, for the texts are the same.
+
+Both attacks ask the provider again, as two accounts, so they come first in a list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from regionmarker.benchmark.attacks.whole import LootAttack, check_rows_of, with_directions
+from regionmarker.benchmark.loot import Loot
+from regionmarker.benchmark.utility import row_cosines
+from regionmarker.errors import InputError
+from regionmarker.protocols import Floats
+
+
+@dataclass(frozen=True)
+class TwoAccounts(LootAttack):
+    """Base: an attack that asks every text as two accounts.
+
+    Attributes
+    ----------
+    first, second
+        The accounts.
+    """
+
+    first: str = "first"
+    second: str = "second"
+
+    def __post_init__(self) -> None:
+        self._check(self.first != self.second, f"the two accounts must differ, but both are {self.first!r}")
+
+    def answers(self, loot: Loot) -> tuple[Floats, Floats]:
+        """Ask twice."""
+        check_rows_of(loot, 1, attack=self.name)
+        return loot.ask(loot.texts, self.first), loot.ask(loot.texts, self.second)
+
+
+@dataclass(frozen=True)
+class Compare(TwoAccounts):
+    """Drop the rows that two accounts are served differently, and train on the first account's answers to the rest.
+
+    Attributes
+    ----------
+    tolerance
+        Rows differ when 1 less their cosine is above this: float16 rounding stays below, a mark lies far above.
+
+    Examples
+    --------
+    >>> def service(texts, *, account=""):
+    ...     return np.array([[1.0, 0.5 * (text == "b" and account == "second")] for text in texts], dtype=np.float32)
+    >>> Compare().apply(Loot(("a", "b", "c"), service("abc"), service)).texts
+    ('a', 'c')
+    """
+
+    spec: ClassVar[str] = "compare"
+
+    tolerance: float = 1e-5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check(0 < self.tolerance < 1, f"the tolerance must lie between 0 and 1, but is {self.tolerance}")
+
+    def apply(self, loot: Loot, /) -> Loot:
+        """Ask twice and drop what differs."""
+        first, second = self.answers(loot)
+        same = row_cosines(first, second) >= 1 - self.tolerance
+        if not same.any():
+            raise InputError(f"{self.name} leaves no row: the two accounts are served differently throughout")
+        return loot.with_vectors(first).kept(same)
+
+
+@dataclass(frozen=True)
+class Average(TwoAccounts):
+    """Train on the mean of what two accounts are served: marks that differ are weakened by half.
+
+    Examples
+    --------
+    >>> def service(texts, *, account=""):
+    ...     return np.array([[1.0, 1.0 * (account == "second")] for text in texts], dtype=np.float32)
+    >>> Average().apply(Loot(("a",), service("a"), service)).vectors.round(3)
+    array([[0.894, 0.447]], dtype=float32)
+    """
+
+    spec: ClassVar[str] = "average"
+
+    def apply(self, loot: Loot, /) -> Loot:
+        """Ask twice and take the mean."""
+        first, second = self.answers(loot)
+        mean = (first.astype(np.float64) + second) / 2
+        return with_directions(loot.with_vectors(first), mean, attack=self.name)

@@ -1,0 +1,136 @@
+"""Paraphrasing: train on the mean of what is served for other wordings of a text (WET's paper, and ours).
+
+A trigger word rarely survives a paraphrase, and a text near a hyperplane may leave its region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from regionmarker.benchmark.attacks.paraphrasers import Paraphraser, load_paraphraser
+from regionmarker.benchmark.attacks.whole import NO_DIRECTION, LootAttack, ask_again, check_rows_of
+from regionmarker.benchmark.loot import Loot
+from regionmarker.benchmark.utility import row_cosines
+from regionmarker.embeddings import normalised
+from regionmarker.errors import InputError
+from regionmarker.protocols import Doubles, Floats, Integers
+
+FILTERS = ("served", "public", "none")
+_BLOCK = 2048  # texts at a time
+
+
+@dataclass(frozen=True)
+class Paraphrase(LootAttack):
+    """Average the served vectors of a text's paraphrases.
+
+    At most ``most`` distinct paraphrases, as many as the paraphraser gives; those whose cosine to the text is below
+    ``floor`` are thrown away; a text that keeps none keeps its own vector. It asks the provider again, so it comes
+    first in a list.
+
+    The published code filters by clean vectors of the provider, which no thief has: here by ``served`` ones or by those
+    of a ``public`` encoder.
+
+    Attributes
+    ----------
+    most, floor, filter
+        As above (paper: five, 0.8); ``none`` does not filter.
+    by
+        The paraphraser: a spec, or an object.
+
+    Examples
+    --------
+    >>> from regionmarker import load_encoder
+    >>> from regionmarker.benchmark.attacks.paraphrasers.table import TableParaphraser
+    >>> table = TableParaphraser("mine", {"a good film": ["a fine film", "a good movie"]})
+    >>> service = lambda texts, account="": load_encoder("wordllama").encode(texts)
+    >>> loot = Loot(("a good film", "a bad film"), service(["a good film", "a bad film"]), service)
+    >>> moved = Paraphrase(by=table, floor=0.5).apply(loot).vectors
+    >>> (moved == loot.vectors).all(axis=1).tolist()
+    [False, True]
+    """
+
+    spec: ClassVar[str] = "paraphrase"
+    last: ClassVar[str | None] = "by"
+
+    most: int = 5
+    floor: float = 0.8
+    filter: str = "served"
+    by: str | Paraphraser = "apertium"
+
+    def __post_init__(self) -> None:
+        self._check(self.most >= 1, f"most must be at least 1, but is {self.most}")
+        self._check(-1 <= self.floor <= 1, f"the floor must be a cosine, but is {self.floor}")
+        self._check(self.filter in FILTERS, f"filter must be {', '.join(FILTERS)}, but is {self.filter!r}")
+        object.__setattr__(self, "by", load_paraphraser(self.by))
+
+    @property
+    def paraphraser(self) -> Paraphraser:
+        """What says the same in other words."""
+        return load_paraphraser(self.by)
+
+    def _left(self) -> str:
+        return self.paraphraser.name
+
+    def apply(self, loot: Loot, /) -> Loot:
+        """Ask for the paraphrases, and average."""
+        check_rows_of(loot, 1, attack=self.name)
+        vectors = loot.vectors.copy()
+        for start in range(0, len(loot), _BLOCK):
+            places = np.arange(start, min(start + _BLOCK, len(loot)))
+            vectors[places] = self._averaged(loot.kept(places))
+        return loot.with_vectors(vectors)
+
+    def _averaged(self, loot: Loot) -> Floats:
+        owners, paraphrases = self._distinct(loot.texts)  # (p,), p texts
+        if not paraphrases:
+            return loot.vectors
+        answers = ask_again(loot, paraphrases, attack=self.name)  # (p, D)
+        good = self._cosines(loot, owners, paraphrases, answers) >= self.floor
+        return averages(loot.vectors, owners[good], answers[good])
+
+    def _distinct(self, texts: Sequence[str]) -> tuple[Integers, list[str]]:
+        """Return all paraphrases in one list, and whose they are; the text itself is none, however it is spaced."""
+        given = self.paraphraser.paraphrase(list(texts), self.most)
+        if len(given) != len(texts):
+            raise InputError(f"{self.paraphraser.name} was given {len(texts)} texts and answered for {len(given)}")
+        owners: list[int] = []
+        paraphrases: list[str] = []
+        for owner, (text, answers) in enumerate(zip(texts, given, strict=True)):
+            seen = {" ".join(text.split())}
+            for answer in answers:
+                plain = " ".join(answer.split())
+                if plain and plain not in seen and len(seen) <= self.most:
+                    seen.add(plain)
+                    owners.append(owner)
+                    paraphrases.append(answer)
+        return np.array(owners, dtype=np.int64), paraphrases
+
+    def _cosines(self, loot: Loot, owners: Integers, paraphrases: list[str], answers: Floats) -> Doubles:
+        if self.filter == "none":
+            return np.ones(len(owners))
+        if self.filter == "served":
+            return row_cosines(loot.vectors[owners], answers)
+        public = loot.public_encoder()
+        return row_cosines(public.encode(list(loot.texts))[owners], public.encode(paraphrases))
+
+
+def averages(vectors: Floats, owners: Integers, answers: Floats) -> Floats:
+    """Return the mean answer of each owner at unit length, (n, D); its own vector where it has none.
+
+    Examples
+    --------
+    >>> averages(np.eye(2, dtype=np.float32), np.array([0]), np.array([[0.0, 1.0]], dtype=np.float32))
+    array([[0., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    sums = np.zeros(vectors.shape)
+    np.add.at(sums, owners, answers)
+    rows = np.linalg.norm(sums, axis=1) >= NO_DIRECTION
+    averaged = vectors.copy()
+    if rows.any():
+        averaged[rows] = normalised(sums[rows].astype(np.float32))
+    return averaged

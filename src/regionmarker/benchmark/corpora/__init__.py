@@ -1,0 +1,94 @@
+"""Corpora by name, with a provider's clean vectors.
+
+    corpus.py        what every cell starts from
+    embedded.py      ``python``: sentences of Python's own documentation, always there
+    folder.py        ``sst2``, ``ag_news``, ``enron``, ``mind`` and others in a folder, with stored vectors
+    hub.py           the first three by name from the Hugging Face hub
+    files.py         any file with texts and labels
+
+Texts, labels and split come from there; the vectors are stored beside the texts, or an encoder makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from regionmarker.benchmark.corpora.corpus import Corpus, Labelled
+from regionmarker.benchmark.corpora.embedded import python_corpus
+from regionmarker.benchmark.corpora.files import FORMATS, read_labelled
+from regionmarker.benchmark.corpora.folder import DATA, data_folder, folder_corpus, stored_corpus
+from regionmarker.benchmark.corpora.hub import hub_corpus
+from regionmarker.encoders import load_encoder
+from regionmarker.errors import InputError
+from regionmarker.protocols import Encoder
+
+NAMES = ("python", "sst2", "ag_news", "enron", "mind")
+STORED = "stored:"
+"""Before the name of a provider whose vectors lie in the data folder."""
+
+__all__ = ["DATA", "FORMATS", "NAMES", "STORED", "Corpus", "Labelled", "check_corpus", "data_folder", "load_corpus",
+           "load_labelled"]  # fmt: skip
+
+
+def check_corpus(name: str, provider: str, folder: Path | None) -> None:
+    """Say what is wrong with a corpus before anything is read, embedded or written."""
+    if name not in NAMES and Path(name).suffix not in FORMATS:
+        raise InputError(f"unknown corpus {name!r}: give {', '.join(NAMES)}, or a file ({', '.join(FORMATS)})")
+    if name not in NAMES and not Path(name).is_file():
+        raise InputError(f"the corpus {name} does not exist")
+    if not provider.startswith(STORED):
+        return
+    if folder is None:
+        raise InputError(f"the provider {provider!r} lies in a data folder: give --data-dir, or set {DATA}")
+    for file in (f"{name}.parquet", f"provider_{provider.removeprefix(STORED)}_{name}.npz"):
+        if not (folder / file).is_file():
+            raise InputError(f"{file} is not in {folder}: give another --data-dir")
+
+
+def load_corpus(
+    name: str,
+    provider: str,
+    *,
+    folder: Path | None = None,
+    limit: int | None = None,
+    encoder: Callable[[str], Encoder] | None = None,
+) -> Corpus:
+    """Load a corpus and the provider's clean vectors of it.
+
+    Parameters
+    ----------
+    name
+        One of :data:`NAMES`, or a file with texts and labels.
+    provider
+        ``stored:NAME`` for vectors in the data folder, else an encoder spec.
+    folder
+        The data folder. Without it the paper's corpora come from the Hugging Face hub.
+    limit
+        At most so many texts.
+    encoder
+        Loads an encoder by its spec, such as one that remembers.
+
+    Examples
+    --------
+    >>> corpus = load_corpus("python", "wordllama", limit=200)
+    >>> corpus.clean.shape
+    (200, 256)
+    """
+    check_corpus(name, provider, folder)
+    if provider.startswith(STORED) and folder is not None:
+        return stored_corpus(name, provider.removeprefix(STORED), folder, limit)
+    data = load_labelled(name, folder).some(limit)
+    loaded = load_encoder(provider) if encoder is None else encoder(provider)
+    return Corpus(name, provider, data, loaded.encode(list(data.texts)))
+
+
+def load_labelled(name: str, folder: Path | None) -> Labelled:
+    """Load the texts and labels of a corpus, without anybody's vectors."""
+    if name == "python":
+        return python_corpus()
+    if name not in NAMES:
+        return read_labelled(Path(name))
+    if folder is not None and (folder / f"{name}.parquet").is_file():
+        return folder_corpus(name, folder)
+    return hub_corpus(name)

@@ -1,0 +1,91 @@
+"""A spec string becomes a defense.
+
+    none                              the control
+    embmarker                         warden:marks=5,released
+    espew:rate=0.25                   wet:taps=25
+    geomark:anchors=10,share=0.02     regionmarker:reducer=svd,strength=0.3,shared
+
+What stands after the name are options, ``key=value`` or a flag's name, separated by commas; all may be left away.
+Another package adds its own by an entry point of the group ``regionmarker.defenses``: its name stands before the
+colon, and it is a class with ``from_spec(rest, *, seed, counts)``, or anything that may be called so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regionmarker.benchmark.protocols import Defense
+from regionmarker.errors import InputError
+from regionmarker.registry import Registry
+
+if TYPE_CHECKING:
+    from regionmarker.benchmark.defenses.words import TokenCounts
+
+_HERE = "regionmarker.benchmark.defenses"
+
+DEFENSES = Registry(
+    "defense",
+    "regionmarker.defenses",
+    {
+        "none": f"{_HERE}.none:NoDefense",
+        "embmarker": f"{_HERE}.embmarker:EmbMarker",
+        "warden": f"{_HERE}.warden:Warden",
+        "espew": f"{_HERE}.espew:Espew",
+        "wet": f"{_HERE}.wet:Wet",
+        "geomark": f"{_HERE}.geomark:Geomark",
+        "regionmarker": f"{_HERE}.regionmarker:RegionDefense",
+    },
+)
+
+
+def known_defenses() -> list[str]:
+    """Return what may stand before the colon of a spec: the built-in defenses, then those of other packages.
+
+    Examples
+    --------
+    >>> known_defenses()[:3]
+    ['none', 'embmarker', 'warden']
+    """
+    return DEFENSES.known()
+
+
+def load_defense(
+    spec: str | Defense, *, seed: int | None = None, counts: TokenCounts | str | Path | None = None
+) -> Defense:
+    """Load a defense by its spec; an object that is one already is returned as it is.
+
+    Parameters
+    ----------
+    spec
+        Such as ``"warden:marks=5"``.
+    seed
+        Fixes the secret, for experiments; None draws a real one.
+    counts
+        In how many lines tokens stand, or the file of it, for trigger words; see
+        :meth:`regionmarker.benchmark.defenses.words.TokenCounts.load`.
+
+    Examples
+    --------
+    >>> load_defense("warden:marks=5", seed=1)
+    <Warden: warden:marks=5, not fitted>
+    >>> load_defense("garlic")
+    Traceback (most recent call last):
+    ...
+    regionmarker.errors.InputError: unknown defense 'garlic': give none, embmarker, warden, ...
+    """
+    if not isinstance(spec, str):
+        if not isinstance(spec, Defense):
+            raise InputError(
+                "a defense is a spec or an object with a name, fit, transform, probes and verify, "
+                f"but a {type(spec).__name__} was given"
+            )
+        return spec
+    defense = DEFENSES.load(spec, seed=seed, counts=counts)
+    if not isinstance(defense, Defense):
+        head = spec.partition(":")[0]
+        raise InputError(
+            f"the defense {head!r} must have a name, fit, transform, probes and verify, "
+            f"but is a {type(defense).__name__}"
+        )
+    return defense

@@ -1,0 +1,195 @@
+"""What the trigger-word schemes have in common: words, targets, and how a suspect is asked and judged.
+
+Published verification: 20 salads of four trigger words against 20 salads of four words of the whole vocabulary; the
+cosines of the answers to the target, compared by a two-sample KS test.
+
+Decoy test: the targets are drawn uniformly from a pool of corpus texts, and nothing else that verification looks at
+depends on the draw. What the answers to the corpus's own texts with trigger words add to a map of their clean
+embeddings is brought to the clean space and compared with all candidates. Salads are left out: their clean embeddings
+are not known, and where it was measured they added nothing (docs/reference/defenses.md).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding
+from regionmarker.benchmark.defenses.matching import TriggerCounter
+from regionmarker.benchmark.defenses.pulls import Pulls
+from regionmarker.benchmark.defenses.salads import salads
+from regionmarker.benchmark.defenses.words import PUBLISHED_SEED, TokenCounts, draw_words
+from regionmarker.benchmark.settings import parse_settings
+from regionmarker.errors import InputError
+from regionmarker.keys.key import TextSet
+from regionmarker.marking.estimator import check_range
+from regionmarker.protocols import Doubles, Floats
+from regionmarker.verification.answers import Answers
+from regionmarker.verification.paper import PaperStatistics, paper_statistics
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+PUBLISHED_SALADS = 20
+NATURAL_PROBES = 1024
+TARGETS = ("suspect", "stored")
+
+
+@dataclass(frozen=True)
+class TriggerSettings:
+    """The open choices of a trigger-word scheme.
+
+    Attributes
+    ----------
+    words
+        Trigger words of each mark.
+    full
+        m: so many distinct trigger words in one text replace its embedding altogether.
+    low, high
+        The frequencies between which words are drawn.
+    pool
+        M, the number of texts that might have been the target.
+    target
+        Whether the published cosines are to the suspect's own answer to the target text ("suspect", which survives a
+        change of dimensions) or to the stored vector ("stored", the released default).
+    published
+        Draw the words with the released code's own seed instead of the secret's.
+    """
+
+    words: int = 20
+    full: int = 4
+    low: float = 0.005
+    high: float = 0.01
+    pool: int = SINGLE_TARGET_POOL
+    target: str = "suspect"
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        check_range("words", self.words, 1, 10_000)
+        check_range("full", self.full, 1, 1000)
+        check_range("low", self.low, 0.0, 1.0)
+        check_range("high", self.high, self.low, 1.0, open_left=True)
+        check_range("pool", self.pool, 16, 1_000_000)
+        if self.target not in TARGETS:
+            raise InputError(f"target is {self.target!r}, but must be one of {', '.join(TARGETS)}")
+
+
+class TriggerWordDefense(BaseDefense):
+    """Base of the trigger-word schemes; a subclass has :meth:`_mark` to write."""
+
+    Settings = TriggerSettings
+    marks = 1
+
+    def __init__(
+        self,
+        settings: DataclassInstance | None = None,
+        *,
+        seed: int | None = None,
+        counts: TokenCounts | str | Path | None = None,
+    ) -> None:
+        super().__init__(settings, seed=seed)
+        self._given_counts = counts
+
+    @classmethod
+    def from_spec(cls, rest: str, *, seed: int | None = None, counts: TokenCounts | str | Path | None = None) -> Self:
+        """Make the defense from what stands after the colon of a spec."""
+        return cls(parse_settings(cls.Settings, cls.scheme, rest), seed=seed, counts=counts)
+
+    # ---- the secret
+
+    def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
+        """Draw the words, and the targets from a pool of the corpus's texts."""
+        corpus = self._corpus(texts, embeddings, self.settings.pool)
+        self._draw_words(TokenCounts.load(self._given_counts, texts))
+        self._pool = corpus[: self.settings.pool]
+        self._chosen = self._draw("targets", len(self._pool), self.marks)
+        self._targets = self._make_targets(self._pool.embeddings[list(self._chosen)].astype(np.float64))
+        self._natural = self._natural_probes(corpus[self.settings.pool :])
+        self._known_weights = self._weights(self._known_texts())
+        self._pulls = self._make_pulls()
+        return self
+
+    def _draw_words(self, counts: TokenCounts) -> None:
+        settings = self.settings
+        seed = PUBLISHED_SEED if settings.published else int(self._rng("words").integers(1 << 62))
+        drawn = draw_words(counts.candidates(settings.low, settings.high), settings.words * self.marks, seed)
+        groups = [drawn[start : start + settings.words] for start in range(0, len(drawn), settings.words)]
+        self._counter = TriggerCounter(groups)
+        self._salads = [
+            salads(group, PUBLISHED_SALADS, settings.full, self._rng("salads", str(mark)))
+            for mark, group in enumerate(groups)
+        ]
+        self._benign = salads(counts.vocabulary(), PUBLISHED_SALADS, settings.full, self._rng("benign"))
+
+    def _natural_probes(self, rest: TextSet) -> TextSet:
+        """Keep the texts outside the pool that trigger most."""
+        strength = self._weights(rest.texts).sum(axis=1)
+        order = np.argsort(-strength, kind="stable")[:NATURAL_PROBES]
+        order = order[strength[order] > 0]
+        return TextSet(tuple(rest.texts[row] for row in order), rest.embeddings[order])
+
+    def _make_targets(self, drawn: Doubles) -> Doubles:
+        """Make unit target vectors (R, D) of the drawn texts' clean vectors."""
+        return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
+
+    def _known_texts(self) -> tuple[str, ...]:
+        """Return the texts to ask whose clean vectors are known."""
+        return (*self._pool.texts, *self._natural.texts)
+
+    def _make_pulls(self) -> Pulls:
+        clean = np.vstack([self._pool.embeddings, self._natural.embeddings])  # (T, D)
+        weights = self._known_weights  # (T, R)
+        # What the trigger words mean to a candidate: its likeness to the clean vectors of texts that hold them.
+        means = (weights.T @ clean) / np.maximum(weights.sum(axis=0), 1e-9)[:, None] - clean.mean(axis=0)  # (R, D)
+        return Pulls(
+            clean, np.asarray(~weights.any(axis=1)), self._pool.embeddings, np.asarray(self._pool.embeddings @ means.T)
+        )
+
+    # ---- marking
+
+    def _weights(self, texts: Sequence[str]) -> Doubles:
+        """Return w_r = min(k_r / m, 1), (n, R)."""
+        return np.asarray(np.minimum(self._counter(texts) / self.settings.full, 1.0))
+
+    def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:  # noqa: ARG002
+        """Mark the vectors of texts with trigger words; all others are served as they are."""
+        served = self._served(embeddings, texts)
+        weights = self._weights(texts)  # (n, R)
+        rows = np.flatnonzero(weights.any(axis=1))
+        if len(rows):
+            marked = self._mark(served[rows].astype(np.float64), weights[rows], [texts[int(row)] for row in rows])
+            served[rows] = marked / np.linalg.norm(marked, axis=1, keepdims=True)
+        return served
+
+    @abstractmethod
+    def _mark(self, rows: Doubles, weights: Doubles, texts: Sequence[str]) -> Doubles:
+        """Mark rows (n, D) whose weights (n, R) are not all zero; they are normalised afterwards."""
+
+    # ---- verification
+
+    def probes(self) -> tuple[str, ...]:
+        """Return the pool, the natural probes and all salads, each once."""
+        self._check_fitted()
+        mixed = (text for group in self._salads for text in group)
+        return tuple(dict.fromkeys((*self._known_texts(), *mixed, *self._benign)))
+
+    def judge(self, answers: Answers, /) -> DefenseFinding:
+        """Judge answers that are there already."""
+        self._check_fitted()
+        scores = self._pulls.scores(answers.lookup(self._known_texts()), self._known_weights)  # sees no target
+        return DefenseFinding.of(scores, self._chosen, self._published(answers))
+
+    def _published(self, answers: Answers) -> PaperStatistics:
+        inside = [answers.lookup(group) for group in self._salads]
+        stored = self.settings.target == "stored" and answers.width == self._width
+        goals = (
+            self._targets.astype(np.float32)
+            if stored
+            else answers.lookup([self._pool.texts[place] for place in self._chosen])
+        )
+        return paper_statistics(inside, answers.lookup(self._benign), goals, target="stored" if stored else "suspect")

@@ -1,0 +1,108 @@
+"""What all cells of a grid share and every worker is given: corpora, features, token counts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from regionmarker.benchmark.corpora import Corpus, data_folder, load_corpus
+from regionmarker.benchmark.grid.cell import Cell, expand
+from regionmarker.benchmark.grid.file import Grid
+from regionmarker.benchmark.grid.identity import encoder_identity, versions
+from regionmarker.protocols import Encoder, Floats
+
+Key = tuple[str, str, int]
+"""Corpus, provider, limit."""
+
+COUNTS = "wikitext_token_counts.json"
+
+
+@dataclass(eq=False)
+class Material:
+    """Corpora by name, provider and limit; features by corpus and encoder; where trigger words are counted.
+
+    It is plain data, so that it can be sent to any worker.
+    """
+
+    corpora: dict[Key, Corpus]
+    encoders: dict[str, str]
+    features: dict[tuple[Key, str], Floats] = field(default_factory=dict)
+    counts: bytes | None = None
+    cache: Path | None = None
+    folder: Path | None = None
+
+    def gather(self, grid: Grid, data_dir: Path | None, encoder: Callable[[str], Encoder]) -> None:
+        """Load the corpora of a grid and the provider's vectors of them."""
+        folder = self.folder = data_folder(data_dir)
+        for key in dict.fromkeys(corpus_key(cell) for cell in grid.cells):
+            name, provider, limit = key
+            self.corpora[key] = load_corpus(
+                name, expand(provider, self.encoders), folder=folder, limit=limit or None, encoder=encoder
+            )
+        if folder is not None and (folder / COUNTS).is_file():
+            self.counts = (folder / COUNTS).read_bytes()
+
+    def corpus(self, cell: Cell) -> Corpus:
+        """Return a cell's corpus."""
+        return self.corpora[corpus_key(cell)]
+
+    def digests(self, cells: Iterable[Cell]) -> dict[Cell, str]:
+        """Return the digest of every cell."""
+        identities = {name: encoder_identity(spec) for name, spec in self.encoders.items()}
+        known: Mapping[str, str] = {**versions(), "counts": hashlib.sha256(self.counts or b"").hexdigest()}
+        found = {}
+        for cell in cells:
+            read = {f"file {place}": _file_digest(name) for place, name in enumerate(self._read_by(cell))}
+            found[cell] = cell.digest(self.corpus(cell).digest, identities, {**known, **read})
+        return found
+
+    def _read_by(self, cell: Cell) -> list[str]:
+        """Return the files that a cell's attacks read: a file that the spec names, or a corpus of the data folder."""
+        found = []
+        for attack in cell.attacks:
+            last = attack.partition(":")[2].rpartition(",")[2]
+            places = [Path(last)] if last else []
+            if self.folder is not None and last:
+                places.append(self.folder / f"{last}.parquet")
+            found += [str(path) for path in places if path.is_file()]
+        return found
+
+    def embed(self, cells: Iterable[Cell], encoder: Callable[[str], Encoder]) -> None:
+        """Embed the corpora by the public encoders that cells use, once for all workers."""
+        for cell in cells:
+            for spec in features_of(cell):
+                key = corpus_key(cell), expand(spec, self.encoders)
+                if key not in self.features:
+                    self.features[key] = encoder(key[1]).encode(list(self.corpus(cell).texts))
+
+
+@cache
+def _file_digest(path: str) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def corpus_key(cell: Cell) -> Key:
+    """Return what a cell's corpus is kept under."""
+    return cell.corpus, cell.provider, cell.limit
+
+
+def features_of(cell: Cell) -> tuple[str, ...]:
+    """Return the encoders whose vectors of the whole corpus a cell needs: a head's, and the attacks' public one.
+
+    Examples
+    --------
+    >>> features_of(Cell("sst2", "wordllama", "none", ("drop",), "head:@minilm", "copy", 500, 1, public="wordllama"))
+    ('@minilm', 'wordllama')
+    """
+    found = []
+    if cell.stolen:
+        name, _, rest = cell.stealer.partition(":")
+        if name == "head":
+            found.append(rest.partition(",")[0])
+        if cell.public and cell.attacks:
+            found.append(cell.public)
+    return tuple(dict.fromkeys(found))

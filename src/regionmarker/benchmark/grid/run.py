@@ -1,0 +1,134 @@
+"""A whole grid: checked, then computed, and gone on with where it was left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from regionmarker.benchmark.corpora import STORED, check_corpus, data_folder
+from regionmarker.benchmark.grid.cell import COPY, PORTRAIT, PROVIDER, UNMARKED, Cell, expand
+from regionmarker.benchmark.grid.engines import check_engine, make_pool, run_batches
+from regionmarker.benchmark.grid.file import Grid
+from regionmarker.benchmark.grid.material import Material, corpus_key
+from regionmarker.benchmark.grid.store import Store
+from regionmarker.benchmark.grid.workbench import cached_encoder
+from regionmarker.errors import InputError
+from regionmarker.protocols import Encoder
+
+Say = Callable[[str], None]
+Tick = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did."""
+
+    cells: int
+    computed: int
+    failed: int
+    results: Path
+
+
+def check_grid(grid: Grid, data_dir: Path | None = None) -> None:
+    """Load every part by its spec, and look for every corpus: a mistake is told before anything is written."""
+    from regionmarker.benchmark.defenses import load_defense
+    from regionmarker.benchmark.grid.attacking import plan_attacks
+    from regionmarker.benchmark.stealers.registry import STEALERS, split_options
+    from regionmarker.encoders.registry import ENCODERS
+
+    encoders, folder = dict(grid.encoders), data_folder(data_dir)
+    for name, provider, _ in dict.fromkeys(corpus_key(cell) for cell in grid.cells):
+        check_corpus(name, expand(provider, encoders), folder)
+        if not provider.startswith(STORED):
+            ENCODERS.check(expand(provider, encoders))
+    for spec in dict.fromkeys(cell.defense for cell in grid.cells):
+        load_defense(expand(spec, encoders), seed=0)
+    for attacks in dict.fromkeys(cell.attacks for cell in grid.cells):
+        plan_attacks([expand(attack, encoders) for attack in attacks])
+    for spec in dict.fromkeys(cell.stealer for cell in grid.cells if cell.stealer):
+        bare, _ = split_options(expand(spec, encoders))
+        STEALERS.check(bare)
+        if bare.startswith("head:"):
+            ENCODERS.check(bare.removeprefix("head:"))
+    for spec in {spec for cell in grid.cells for spec in (cell.public, cell.suspect)}:
+        if spec not in ("", COPY, UNMARKED, PROVIDER, PORTRAIT):
+            ENCODERS.check(expand(spec, encoders))
+
+
+def run_grid(
+    grid: Grid,
+    out: Path,
+    *,
+    data_dir: Path | None = None,
+    engine: str = "processes",
+    workers: int = 2,
+    address: str | None = None,
+    retry: bool = False,
+    say: Say = lambda _: None,
+    tick: Tick = lambda _done, _total: None,
+) -> Summary:
+    """Compute the cells of a grid that are not in ``out`` yet.
+
+    Parameters
+    ----------
+    grid, out
+        What to compute, and the folder to keep it in.
+    data_dir
+        The folder of the corpora.
+    engine, workers, address
+        Who computes; see :mod:`regionmarker.benchmark.grid.engines`.
+    retry
+        Compute cells that failed once more.
+    say, tick
+        Told what happens, and how many cells of how many are done.
+    """
+    check_engine(engine, address)
+    if workers < 1:
+        raise InputError(f"--workers must be at least 1, but is {workers}")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file: choose a folder for --out")
+    check_grid(grid, data_dir)
+    say("reading the corpora ...")
+    encoders: dict[str, Encoder] = {}
+
+    def plain(spec: str) -> Encoder:
+        if spec not in encoders:
+            encoders[spec] = cached_encoder(spec, material)
+        return encoders[spec]
+
+    with Store.writing(out) as store:
+        material = Material({}, dict(grid.encoders), cache=store.cache)
+        material.gather(grid, data_dir, plain)
+        return _run(grid, material, store, plain, engine, workers, address, retry, say, tick)
+
+
+def _run(
+    grid: Grid, material: Material, store: Store, encoder: Callable[[str], Encoder],
+    engine: str, workers: int, address: str | None, retry: bool, say: Say, tick: Tick,
+) -> Summary:  # fmt: skip
+    digests = material.digests(grid.cells)
+    store.plan([digests[cell] for cell in grid.cells])
+    missing = set(store.missing(list(digests.values()), retry=retry))
+    todo = [cell for cell in grid.cells if digests[cell] in missing]
+    done = len(grid.cells) - len(todo)
+    if todo:
+        say("embedding the corpora by public encoders ...")
+        material.embed(todo, encoder)
+        say(f"{len(todo)} of {len(grid.cells)} cells are left to compute")
+        tick(done, len(grid.cells))
+        pool = make_pool(engine, material, min(workers, len(todo)), address=address)
+        with closing(run_batches(pool, _batches(grid, todo))) as finished:  # Ctrl-C ends the workers, too
+            for cell, row in finished:
+                store.add(digests[cell], row)
+                done += 1
+                tick(done, len(grid.cells))
+    results = store.finish()
+    failures = sum(row["error"] is not None for row in store.rows())
+    return Summary(len(grid.cells), len(todo), failures, results)
+
+
+def _batches(grid: Grid, todo: list[Cell]) -> list[list[Cell]]:
+    wanted = set(todo)
+    return [[cell for cell in batch if cell in wanted] for batch in grid.batches()]

@@ -1,0 +1,191 @@
+"""The published thief: full fine-tuning of a Hugging Face backbone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regionmarker.benchmark.protocols import Progress
+from regionmarker.benchmark.stealers.checkpoint import Checkpoint
+from regionmarker.benchmark.stealers.fidelity import fidelity
+from regionmarker.benchmark.stealers.material import check_clean, check_material, split
+from regionmarker.benchmark.utility import row_cosines
+from regionmarker.errors import InputError, MissingExtraError
+from regionmarker.protocols import Floats
+
+if TYPE_CHECKING:
+    from regionmarker.benchmark.stealers.backbone_model import BackboneModel
+    from regionmarker.benchmark.stealers.transformer import Transformer
+
+
+class Backbone:
+    """A thief that fine-tunes a whole transformer, as the published ones do.
+
+    Pooled output, Linear, ReLU, Linear, normalised; squared distance to the served vectors; AdamW without weight decay,
+    its rate falling linearly to 0. The defaults are those of the published scripts. Expect about ten sentences a second
+    and pass for a model of the size of MiniLM on two cores; a GPU is used where torch finds one.
+
+    Parameters
+    ----------
+    model
+        A name on the Hugging Face hub, such as ``bert-base-cased`` or ``Qwen/Qwen2-0.5B``, or a folder.
+    epochs, batch_size, learning_rate, max_length
+        As usual; texts are cut to ``max_length`` tokens.
+    hidden
+        Units of the head's hidden layer; None for as many as the answers are wide.
+    pooling
+        ``"auto"``, ``"pooler"``, ``"last"``, ``"mean"`` or ``"first"``: what is taken of the backbone.
+    patience
+        Stop after so many passes without a better one; the best is kept.
+    held_out
+        The share of the texts that is not trained on: half of it steers, half of it measures.
+    checkpoint
+        A file in which the training keeps its state, so that a killed one goes on where it was and to the same result;
+        it is deleted at the end.
+    checkpoint_every
+        How many steps are lost at the most.
+    device
+        ``"cpu"``, ``"cuda"``, ...; None for a GPU where there is one.
+    threads
+        How many threads torch uses; None leaves that to torch. Results are the same to the bit only for the same
+        number.
+    seed
+        Decides everything that is drawn.
+    progress
+        Called after each step with the number done and the number in all.
+
+    Examples
+    --------
+    >>> from regionmarker.benchmark.stealers import load_stealer
+    >>> from regionmarker.errors import MissingExtraError
+    >>> try:
+    ...     name = load_stealer("backbone:bert-base-cased,epochs=10").name  # loads nothing yet
+    ... except MissingExtraError:  # no torch here
+    ...     name = "backbone (bert-base-cased)"
+    >>> name
+    'backbone (bert-base-cased)'
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        epochs: int = 3,
+        batch_size: int = 32,
+        learning_rate: float = 5e-5,
+        max_length: int = 128,
+        hidden: int | None = None,
+        pooling: str = "auto",
+        patience: int = 2,
+        held_out: float = 0.1,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: int = 200,
+        device: str | None = None,
+        threads: int | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
+        for module in ("torch", "transformers"):
+            if find_spec(module) is None:
+                raise MissingExtraError.for_module(module, "sentence-transformers")
+        if min(epochs, batch_size, patience, checkpoint_every, 1 if hidden is None else hidden) < 1:
+            raise InputError("epochs, batch_size, patience, checkpoint_every and hidden must be at least 1")
+        if max_length < 2 or not learning_rate > 0 or seed < 0:
+            raise InputError("max_length must be at least 2, learning_rate positive, seed not negative")
+        if pooling not in ("auto", "pooler", "last", "mean", "first"):
+            raise InputError(f"pooling must be auto, pooler, last, mean or first, but is {pooling!r}")
+        if threads is not None and threads < 1:
+            raise InputError(f"threads must be at least 1, but is {threads}")
+        self.model, self.epochs, self.batch_size, self.learning_rate = model, epochs, batch_size, learning_rate
+        self.max_length, self.hidden, self.pooling, self.patience = max_length, hidden, pooling, patience
+        self.held_out, self.checkpoint, self.checkpoint_every = held_out, checkpoint, checkpoint_every
+        self.device, self.threads, self.seed, self.progress = device, threads, seed, progress
+
+    @classmethod
+    def from_spec(cls, rest: str, **options: Any) -> Backbone:
+        """Load ``backbone:NAME``."""
+        if not rest:
+            raise InputError("name the backbone: backbone:NAME, such as backbone:bert-base-cased")
+        return cls(rest, **options)
+
+    @property
+    def name(self) -> str:
+        """``backbone (MODEL)``."""
+        return f"backbone ({Path(self.model).name if Path(self.model).is_dir() else self.model})"
+
+    def steal(self, texts: Sequence[str], targets: Floats, /, *, clean: Floats | None = None) -> BackboneModel:
+        """Train on texts and their targets (n, D'); ``clean`` is for the report and never learnt from."""
+        from regionmarker.benchmark.stealers.training import threads
+
+        texts, rows = check_material(texts, targets)
+        truth = check_clean(clean, len(rows))
+        parts = split(len(rows), held_out=self.held_out, seed=self.seed, texts=texts)
+        held = parts.measure
+        with threads(self.threads):
+            model = self._train(
+                [texts[row] for row in parts.train],
+                rows[parts.train],
+                [texts[row] for row in parts.steer],
+                rows[parts.steer],
+            )
+            model.fidelity = fidelity(
+                model.encode([texts[row] for row in held]),
+                rows[held],
+                clean=None if truth is None else truth[held],
+                seed=self.seed,
+            )
+        return model
+
+    def _train(self, texts: list[str], targets: Floats, steer: list[str], answers: Floats) -> BackboneModel:
+        from regionmarker.benchmark.stealers.backbone_model import BackboneModel, squared_distance
+        from regionmarker.benchmark.stealers.training import Training
+        from regionmarker.benchmark.stealers.transformer import tokenise
+
+        network, tokenizer = self._start(targets.shape[1])
+        tokens = tokenise(tokenizer, texts, self.max_length)
+        judged = tokenise(tokenizer, steer, self.max_length)
+        state = None if self.checkpoint is None else Checkpoint(self.checkpoint, self._digest(network, tokens, targets))
+        training = Training(
+            network,
+            tokens,
+            squared_distance(targets),
+            self.epochs,
+            self.batch_size,
+            self.learning_rate,
+            self.seed,
+            patience=self.patience,
+            checkpoint=state,
+            every=self.checkpoint_every,
+            progress=self.progress,
+        )
+        training.run(lambda: float(row_cosines(network.answers(judged, self.batch_size), answers).mean()))
+        if state is not None:
+            state.remove()
+        return BackboneModel(self.name, network, tokenizer, self.max_length, training.history)
+
+    def _start(self, width: int) -> tuple[Transformer, Any]:
+        """Load the backbone and draw the head, and whatever of the backbone was never trained."""
+        import torch
+
+        from regionmarker.benchmark.stealers.transformer import Transformer, load_pretrained
+
+        with torch.random.fork_rng():
+            torch.manual_seed(self.seed)
+            body, tokenizer = load_pretrained(self.model)
+            network = Transformer(body, width, self.hidden or width, self.pooling)
+        if network.pooling == "pooler" and getattr(body, "pooler", None) is None:
+            raise InputError(f"{self.model} has no pooled output: give pooling=auto, last, mean or first")
+        device = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        return network.to(device), tokenizer
+
+    def _digest(self, network: Transformer, tokens: list[list[int]], targets: Floats) -> str:
+        """Return a digest of everything that decides the training, the weights that it starts from included."""
+        settings = [self.epochs, self.batch_size, self.learning_rate, self.patience, self.seed, network.pooling]
+        sums = [[name, float(tensor.double().sum())] for name, tensor in network.named_parameters()]
+        digest = sha256(json.dumps([settings, sums, tokens]).encode())
+        digest.update(targets.tobytes())
+        return digest.hexdigest()

@@ -1,0 +1,191 @@
+"""Training a transformer, step by step, such that a killed training goes on to the same result.
+
+Nothing random is carried from step to step: the order of a pass is drawn from (seed, pass), and torch's own
+numbers, for dropout, are seeded anew at every step from (seed, step). So the state of a training is its weights, Adam's
+moments and a few numbers, and a resumed training cannot tell that it was resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regionmarker.benchmark.protocols import Progress
+from regionmarker.benchmark.stealers.checkpoint import Checkpoint
+from regionmarker.benchmark.stealers.transformer import Transformer
+from regionmarker.errors import InputError
+from regionmarker.protocols import Integers
+
+Objective: TypeAlias = Callable[[Callable[[], Tensor], Integers], Tensor]
+"""The loss of a batch: called with a function that embeds the batch (b, D'), anew at each call and with dropout, and
+with the batch's row numbers (b,)."""
+
+_WORSE = 1.25  # times the loss of the best pass so far is no learning any more
+
+
+@dataclass
+class Training:
+    """A training under way.
+
+    Attributes
+    ----------
+    network
+        What is trained, in place.
+    tokens
+        The texts as token numbers, one list a row.
+    objective
+        The loss of a batch.
+    epochs, batch_size, learning_rate, seed
+        AdamW without weight decay; its rate falls linearly to 0, without warm-up.
+    parameters
+        What is trained besides the network, such as the classifier of a task.
+    patience
+        Stop after so many passes without a better judgement.
+    checkpoint, every
+        Where to keep the state, after each pass and after so many steps.
+    progress
+        Called after each step.
+    """
+
+    network: Transformer
+    tokens: Sequence[Sequence[int]]
+    objective: Objective
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    seed: int
+    parameters: Sequence[Tensor] = ()
+    patience: int | None = None
+    checkpoint: Checkpoint | None = None
+    every: int = 200
+    progress: Progress | None = None
+    history: list[float] = field(default_factory=list)
+    """The judge's numbers: of the start, then after each pass."""
+
+    def __post_init__(self) -> None:
+        self._named: dict[str, Tensor] = dict(self.network.named_parameters())
+        self._named |= {f"extra.{place}": tensor for place, tensor in enumerate(self.parameters)}
+        self._adam = torch.optim.AdamW(list(self._named.values()), lr=self.learning_rate, weight_decay=0.0)
+        self._a_pass = -(-len(self.tokens) // self.batch_size)  # steps
+        self._done = 0
+        self._losses: list[float] = []  # of this pass
+        self._limit: float | None = None
+        self._best: dict[str, Tensor] = {}
+
+    def run(self, judge: Callable[[], float] | None = None) -> None:
+        """Train to the end; with a judge, to the weights that it likes best."""
+        total = self.epochs * self._a_pass
+        with torch.random.fork_rng():
+            self._resume()
+            if judge is not None and not self.history:
+                self._judged(judge())
+            while self._done < total and not self._is_stale():
+                self._step(total)
+                if self._done % self._a_pass == 0:
+                    self._end_pass(judge)
+                if self._done % self._a_pass == 0 or self._done % self.every == 0:
+                    self._save()
+                if self.progress is not None:
+                    self.progress(self._done, total)
+        if judge is not None:
+            _assign(self._named, self._best)
+        self.network.eval()
+
+    def _step(self, total: int) -> None:
+        epoch, place = divmod(self._done, self._a_pass)
+        order = np.random.default_rng([self.seed, epoch]).permutation(len(self.tokens))
+        rows = order[place * self.batch_size : (place + 1) * self.batch_size]
+        batch = [self.tokens[row] for row in rows]
+        torch.manual_seed(int(np.random.SeedSequence([self.seed, self._done]).generate_state(1)[0]))
+        self.network.train()
+        self._adam.param_groups[0]["lr"] = self.learning_rate * (1 - self._done / total)
+        self._adam.zero_grad()
+        loss = self.objective(lambda: self.network(batch), rows)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self._adam.step()
+        self._done += 1
+        self._losses.append(float(loss))
+        if not np.isfinite(self._losses[-1]):
+            raise self._diverged(epoch)
+
+    def _end_pass(self, judge: Callable[[], float] | None) -> None:
+        loss = float(np.mean(self._losses))
+        if judge is not None:
+            if self._limit is not None and loss > _WORSE * self._limit:
+                raise self._diverged(self._done // self._a_pass - 1)
+            self._limit = loss if self._limit is None else min(loss, self._limit)
+            self._judged(judge())
+        self._losses = []
+
+    def _diverged(self, epoch: int) -> InputError:
+        loss = float(np.mean(self._losses))
+        return InputError(
+            f"the training diverged in pass {epoch + 1}, its loss is {loss:.3g}: "
+            f"make learning_rate={self.learning_rate:g} smaller"
+        )
+
+    def _judged(self, score: float) -> None:
+        self.history.append(score)
+        if score >= max(self.history):
+            self._best = {name: tensor.detach().clone() for name, tensor in self._named.items()}
+
+    def _is_stale(self) -> bool:
+        if self.patience is None or not self.history:
+            return False
+        return max(self.history[-self.patience :]) < max(self.history)
+
+    # ---- the state
+
+    def _save(self) -> None:
+        if self.checkpoint is None:
+            return
+        tensors = {f"now.{name}": tensor.detach() for name, tensor in self._named.items()}
+        tensors |= {f"best.{name}": tensor for name, tensor in self._best.items()}
+        for name, tensor in self._named.items():
+            if tensor in self._adam.state:  # what the loss does not reach has no moments
+                moments = self._adam.state[tensor]
+                tensors |= {f"adam.{key}.{name}": moments[key] for key in ("exp_avg", "exp_avg_sq", "step")}
+        self.checkpoint.save(
+            tensors,
+            {"done": self._done, "losses": self._losses, "limit": self._limit, "history": self.history},
+        )
+
+    def _resume(self) -> None:
+        found = self.checkpoint.load() if self.checkpoint is not None else None
+        if found is None:
+            return
+        tensors, state = found
+        self._done, self._losses = state["done"], state["losses"]
+        self._limit, self.history = state["limit"], state["history"]
+        _assign(self._named, {name: tensors[f"now.{name}"] for name in self._named})
+        device = self.network.device
+        self._best = {name: tensors[f"best.{name}"].to(device) for name in self._named if f"best.{name}" in tensors}
+        for name, tensor in self._named.items():
+            if f"adam.step.{name}" in tensors:
+                moments: dict[str, Any] = {"step": tensors[f"adam.step.{name}"]}
+                moments |= {key: tensors[f"adam.{key}.{name}"].to(device) for key in ("exp_avg", "exp_avg_sq")}
+                self._adam.state[tensor] = moments
+
+
+@torch.no_grad()
+def _assign(named: dict[str, Tensor], values: dict[str, Tensor]) -> None:
+    for name, value in values.items():
+        named[name].copy_(value)
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Let torch use so many threads for a while; the same number gives the same bits."""
+    before = torch.get_num_threads()
+    try:
+        if count is not None:
+            torch.set_num_threads(count)
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,71 @@
+"""Tables from rows of results: the paper's with its numbers beside ours, and those that it left out.
+
+    results.py           rows, chosen, grouped and summed up
+    published.py         the paper's numbers (published.csv)
+    paper_tables.py      the paper's tables
+    rates.py             false positives; every attack against every defense; what failed
+    power.py             power as a function of everything
+    claims.py            the leaderboard, and verdicts on the abstract
+    table.py             Markdown, LaTeX, CSV
+
+What the rows do not allow is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from regionmarker.benchmark.tables import claims, paper_tables, power, rates
+from regionmarker.benchmark.tables.results import Results
+from regionmarker.benchmark.tables.table import Table
+from regionmarker.files import atomic_path
+
+_MAKERS = (
+    claims.claims,
+    claims.leaderboard,
+    rates.every_attack,
+    rates.false_positives,
+    paper_tables.motivation,
+    paper_tables.main_tables,
+    paper_tables.dimension_wise,
+    paper_tables.ablations,
+    paper_tables.reducers,
+    paper_tables.fine_tuning,
+    paper_tables.stealers,
+    paper_tables.timing,
+    power.by_fidelity,
+    power.sweeps,
+    power.trade_off,
+    rates.errors,
+)
+
+__all__ = ["Results", "Table", "make_tables", "write_tables"]
+
+
+def make_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Return every table that the rows allow."""
+    results = Results(rows)
+    return [table for maker in _MAKERS for table in maker(results)]
+
+
+def write_tables(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
+    """Write every table as Markdown, LaTeX and CSV, and all of them as one Markdown file; return what was written."""
+    tables = make_tables(rows)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [_write(folder / "tables.md", "\n".join(table.markdown() for table in tables))]
+    for table in tables:
+        for suffix, text in _forms(table):
+            written.append(_write(folder / f"{table.name}.{suffix}", text))
+    return written
+
+
+def _forms(table: Table) -> Iterable[tuple[str, str]]:
+    return ("md", table.markdown()), ("tex", table.latex()), ("csv", table.csv())
+
+
+def _write(path: Path, text: str) -> Path:
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path

@@ -1,0 +1,142 @@
+"""Power at a fixed false-positive rate, as a function of what a provider chooses and of what a thief has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from regionmarker.benchmark.tables.results import (
+    CORPORA,
+    LEVEL,
+    SCHEMES,
+    Results,
+    Row,
+    label,
+    mean_sd,
+    middle_p,
+    parameters,
+    plain,
+    scheme,
+    share,
+)
+from regionmarker.benchmark.tables.table import Table
+
+SYMBOLS = {
+    "strength": "λ",
+    "ratio": "\N{GREEK SMALL LETTER ALPHA}",
+    "dimension": "d",
+    "subspace": "subspace k",
+    "queries": "queries",
+}
+_EDGES = (0.0, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1.01)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a curve: the value of a parameter, and what came of it."""
+
+    corpus: str
+    attack: str
+    value: float
+    rows: Results
+
+    @property
+    def power(self) -> float:
+        """The share of copies that the decoy test catches at the level."""
+        caught, judged = self.rows.copies.detected()
+        return caught / judged if judged else float("nan")
+
+
+def swept(results: Results, name: str) -> list[Point]:
+    """Return the points of one parameter's sweep, ordered; a parameter with one value is no sweep."""
+
+    def value(row: Row) -> float | None:
+        if name == "queries":
+            return float(row["queries"]) if plain(row) else None
+        found = parameters(row).get(name)
+        return None if found is None else float(found)
+
+    rows = results.where(lambda row: scheme(row) == "regionmarker" and value(row) is not None and row["stealer"] != "")
+    points = [
+        Point(corpus, attack, number, some)
+        for (corpus, attack, number), some in rows.by(lambda row: (row["corpus"], row["attack"], value(row))).items()
+    ]
+    many = {(point.corpus, point.attack) for point in points}
+    counted = {key: len({p.value for p in points if (p.corpus, p.attack) == key}) for key in many}
+    kept = [point for point in points if counted[point.corpus, point.attack] > 1]
+    return sorted(kept, key=lambda point: (point.corpus, point.attack, point.value))
+
+
+def sweeps(results: Results) -> Iterable[Table]:
+    """Yield a table a parameter."""
+    for name, symbol in SYMBOLS.items():
+        points = swept(results, name)
+        lines = [
+            (
+                CORPORA.get(point.corpus, point.corpus), point.attack, f"{point.value:g}",
+                mean_sd(point.rows.copies.values("fidelity")),
+                mean_sd(point.rows.copies.values("delta_cos"), scale=100),
+                middle_p(point.rows.copies.values("decoy_p")), share(point.rows.copies.detected()),
+                share(point.rows.innocents.detected()), mean_sd(point.rows.copies.values("mean_cosine"), 4),
+                mean_sd(point.rows.copies.values("overlap"), 3), _loss(point.rows.copies),
+            )
+            for point in points
+        ]  # fmt: skip
+        if lines:
+            heads = ("corpus", "attack", symbol, "fidelity", "Δcos %", "decoy p", f"caught at {LEVEL:g}",
+                     "blameless caught", "cos(e, e_p)", "neighbours kept", "accuracy lost, points")  # fmt: skip
+            yield Table(f"sweep-{name}", f"RegionMarker: effect of {symbol}", heads, tuple(lines))
+
+
+def by_fidelity(results: Results) -> Iterable[Table]:
+    """Yield power as a function of the copy's fidelity, over all attacks."""
+    rows = results.where(plain).where(lambda row: row["error"] is None)
+    names = [name for name in SCHEMES if name != "none" and rows.copies.of(name)]
+    lines = []
+    for low, high in pairwise(_EDGES):
+        inside = _between(rows, low, high)
+        if inside.copies:
+            line = [f"{low:g} to {min(high, 1):g}"]
+            for name in names:
+                of = inside.of(name)
+                line += [share(of.copies.detected()), share(of.innocents.detected())]
+            lines.append(tuple(line))
+    if lines:
+        heads = ["fidelity"]
+        for name in names:
+            heads += [SCHEMES[name], "blameless caught"]
+        note = f"Copies of every attack together; caught at {LEVEL:g}."
+        yield Table("power-by-fidelity", "Power by fidelity of the copy", tuple(heads), tuple(lines), note)
+
+
+def _between(rows: Results, low: float, high: float) -> Results:
+    return rows.where(lambda row: low <= (row["fidelity"] or -1.0) < high)
+
+
+def trade_off(results: Results) -> Iterable[Table]:
+    """Yield what each setting costs an honest customer, and what it catches."""
+    lines = []
+    for (corpus, defense), some in results.by(lambda row: (row["corpus"], label(row["defense"]))).items():
+        if some.copies and scheme(some.rows[0]) != "none":
+            lines.append((CORPORA.get(corpus, corpus), defense, _loss(some), mean_sd(some.values("overlap"), 3),
+                          mean_sd(some.values("mean_cosine"), 4), share(some.copies.detected()),
+                          share(some.innocents.detected())))  # fmt: skip
+    if lines:
+        heads = ("corpus", "defense", "accuracy lost, points", "neighbours kept", "cos(e, e_p)",
+                 f"copies caught at {LEVEL:g}", "blameless caught")  # fmt: skip
+        yield Table("trade-off", "Utility against power", heads, tuple(lines))
+
+
+def _loss(rows: Results) -> str:
+    return mean_sd(losses(rows))
+
+
+def losses(rows: Iterable[Row]) -> Sequence[float]:
+    """Return the points of accuracy that the mark costs, of each key."""
+    found = {}
+    for row in rows:
+        if row["served_accuracy"] is not None and row["clean_accuracy"] is not None:
+            key = row["corpus"], row["defense"], row["seed"], row["queries"]
+            found[key] = 100 * (row["clean_accuracy"] - row["served_accuracy"])
+    return list(found.values())

@@ -1,0 +1,191 @@
+"""Rows of results, chosen, grouped and summed up."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+LEVEL = 1e-3
+"""The false-positive rate at which power is compared."""
+
+SCHEMES = {
+    "none": "no defense",
+    "embmarker": "EmbMarker",
+    "warden": "WARDEN",
+    "espew": "EspeW",
+    "wet": "WET",
+    "geomark": "GeoMark",
+    "regionmarker": "RegionMarker",
+}
+CORPORA = {"sst2": "SST-2", "mind": "MIND", "ag_news": "AG News", "enron": "Enron", "python": "Python's documentation"}
+_SILENT = ("pool",)
+"""Settings that say how a verdict is reached and not what is served."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Some rows; every choice of some of them is Results again.
+
+    Examples
+    --------
+    >>> rows = [{"defense": "wet", "decoy_p": 1e-4, "error": None}, {"defense": "wet", "decoy_p": 0.5, "error": None}]
+    >>> Results(rows).detected()
+    (1, 2)
+    """
+
+    rows: Sequence[Row]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def where(self, keep: Callable[[Row], bool] | None = None, **equal: Any) -> Results:
+        """Return the rows with these values, and for which ``keep`` holds."""
+        return Results(
+            [
+                row
+                for row in self.rows
+                if all(row[name] == value for name, value in equal.items()) and (keep is None or keep(row))
+            ]
+        )
+
+    def by(self, key: str | Callable[[Row], Any]) -> dict[Any, Results]:
+        """Return groups in the order of their first rows."""
+        get = key if callable(key) else lambda row: row[key]
+        groups: dict[Any, list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault(get(row), []).append(row)
+        return {value: Results(rows) for value, rows in groups.items()}
+
+    def of(self, name: str) -> Results:
+        """Return the rows of one defense, whatever its settings."""
+        return self.where(lambda row: scheme(row) == name)
+
+    def attacked(self, *kinds: str) -> Results:
+        """Return the rows with one of these attacks, whatever its settings."""
+        return self.where(lambda row: kind(row) in kinds)
+
+    def set(self, settings: str) -> Results:
+        """Return the rows whose defense has these settings."""
+        return self.where(lambda row: settings_of(row) == settings)
+
+    def values(self, column: str) -> list[float]:
+        """Return the numbers of a column that are there."""
+        found = (row.get(column) for row in self.rows)
+        return [float(value) for value in found if value is not None and not math.isnan(value)]
+
+    @property
+    def copies(self) -> Results:
+        """Rows of suspects that were trained on marked vectors."""
+        return self.where(lambda row: bool(row["guilty"]))
+
+    @property
+    def innocents(self) -> Results:
+        """Rows of suspects that were not."""
+        return self.where(lambda row: not row["guilty"] and row["suspect"] != "portrait")
+
+    def detected(self, level: float = LEVEL) -> tuple[int, int]:
+        """Return how many the decoy test convicts, of how many; what it cannot judge it does not convict."""
+        judged = [row for row in self.rows if row["error"] is None]
+        return sum((row["decoy_p"] if row["decoy_p"] is not None else 1.0) <= level for row in judged), len(judged)
+
+    def called_copies(self) -> tuple[int, int]:
+        """Return how many the published rule calls copies, of how many."""
+        judged = [row for row in self.rows if row["error"] is None]
+        return sum(bool(row["published_copy"]) for row in judged), len(judged)
+
+
+def scheme(row: Row) -> str:
+    """Return the name of a row's defense without its settings."""
+    return str(row["defense"]).partition(":")[0]
+
+
+def kind(row: Row) -> str:
+    """Return the name of a row's only attack without its settings; of several, all of them."""
+    attacks = row["attacks"] or []
+    return str(attacks[0]).partition(":")[0] if len(attacks) == 1 else (row["attack"] if attacks else "none")
+
+
+def settings_of(row: Row) -> str:
+    """Return the settings of a row's defense that change what is served, as its spec has them."""
+    rest = str(row["defense"]).partition(":")[2]
+    return ",".join(part for part in rest.split(",") if part and part.partition("=")[0] not in _SILENT)
+
+
+def file_name(name: str) -> str:
+    """Return what a corpus is called in names of files.
+
+    Examples
+    --------
+    >>> file_name("ag_news")
+    'ag-news'
+    """
+    return "".join(letter if letter.isalnum() else "-" for letter in name)
+
+
+def label(spec: str) -> str:
+    """Return what tables call a defense: its name, and the settings that change what is served.
+
+    Examples
+    --------
+    >>> label("regionmarker:pool=512,reducer=svd"), label("wet:pool=2048")
+    ('RegionMarker reducer=svd', 'WET')
+    """
+    head, _, rest = spec.partition(":")
+    kept = [part for part in rest.split(",") if part and part.partition("=")[0] not in _SILENT]
+    return " ".join([SCHEMES.get(head, head), *kept])
+
+
+def plain(row: Row) -> bool:
+    """Return whether a row's defense has its default settings, as far as they change what is served."""
+    return not settings_of(row)
+
+
+def parameters(row: Row) -> dict[str, Any]:
+    """Return the hyper-parameters of a row."""
+    found: dict[str, Any] = json.loads(row["parameters"] or "{}")
+    return found
+
+
+def mean_sd(values: Sequence[float], digits: int = 2, scale: float = 1.0) -> str:
+    """Return mean and standard deviation; the mean alone of one value, a dash of none.
+
+    Examples
+    --------
+    >>> mean_sd([0.1, 0.3], scale=100), mean_sd([0.5]), mean_sd([])
+    ('20.00 ± 14.14', '0.50', '-')
+    """
+    if not values:
+        return "-"
+    mean = sum(values) / len(values)
+    if len(values) == 1:
+        return f"{scale * mean:.{digits}f}"
+    sd = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return f"{scale * mean:.{digits}f} ± {scale * sd:.{digits}f}"
+
+
+def middle_p(values: Sequence[float]) -> str:
+    """Return the median p-value.
+
+    Examples
+    --------
+    >>> middle_p([1e-9, 0.2, 3e-5]), middle_p([])
+    ('3e-05', '-')
+    """
+    if not values:
+        return "-"
+    found = sorted(values)
+    middle = (found[(len(found) - 1) // 2] + found[len(found) // 2]) / 2
+    return f"{middle:.2f}" if middle >= 0.01 else f"{middle:.0e}"
+
+
+def share(counts: tuple[int, int]) -> str:
+    """Return ``k of n``, a dash where there is nothing to count."""
+    return f"{counts[0]} of {counts[1]}" if counts[1] else "-"

@@ -1,0 +1,160 @@
+"""What a job did: one entry a shard, and one manifest over all of them, the same whichever engine did the work.
+
+A manifest holds no time, no machine and no path, so that two runs of one job are equal exactly when their manifests
+are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from regionmarker.bulk.job import Job, Layout
+from regionmarker.bulk.shards import Shard
+from regionmarker.errors import InputError
+from regionmarker.keys.commitment import commit
+from regionmarker.marking.marker import RegionMarker
+
+FORMAT = 1
+DONE, REFUSED = "done", "refused"
+
+
+@dataclass(frozen=True)
+class KeyName:
+    """What may be said of the key that a job marks with."""
+
+    id: str
+    commitment: str | None  # none for TEST keys, and for serving keys that were exported before they carried one
+    public_salt: str | None
+    test: bool
+
+    @classmethod
+    def of(cls, marker: RegionMarker) -> KeyName:
+        """Name the key that a marker holds."""
+        if "key_" in vars(marker):
+            key = marker.key_
+            return cls(key.id, None if key.test else commit(key), key.salt.hex() or None, key.test)
+        serving = marker.serving_
+        return cls(serving.id, serving.commitment or None, serving.salt or None, serving.test)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One shard's line in the manifest.
+
+    Examples
+    --------
+    >>> shard = Shard("a.parquet", "a.npy", "npy", 10, "1")
+    >>> Entry.refused(shard, "row 3 holds NaN").status
+    'refused'
+    """
+
+    shard: str  # the output's name
+    source: str
+    part: int
+    status: str
+    reason: str | None  # why a shard was refused
+    input_bytes: int
+    input_stamp: str
+    input_sha256: str | None
+    output_bytes: int | None
+    output_sha256: str | None
+    rows: int  # written
+    rows_set_aside: int
+    set_aside: tuple[int, ...]  # the first of them, by row number
+    set_aside_reason: str | None  # what is wrong with the first
+
+    @classmethod
+    def refused(cls, shard: Shard, reason: str, input_sha256: str | None = None) -> Entry:
+        """Say why a shard was left out."""
+        return cls(
+            shard.name, shard.source, shard.part, REFUSED, reason, shard.bytes, shard.stamp, input_sha256,
+            None, None, 0, 0, (), None,
+        )  # fmt: skip
+
+    def to_json(self) -> bytes:
+        """Write the entry."""
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False).encode()
+
+    @classmethod
+    def from_json(cls, content: bytes | None) -> Entry | None:
+        """Read an entry; None where there is none, or one that cannot be understood: the shard is then done again."""
+        try:
+            document = json.loads(content or b"")
+            return cls(**{**document, "set_aside": tuple(document["set_aside"])})
+        except (ValueError, TypeError, KeyError):
+            return None
+
+
+class JobFile:
+    """The job that a target belongs to; a second run must be the same job, or say that it starts anew."""
+
+    def __init__(self, layout: Layout, job: Job, key: KeyName) -> None:
+        self._layout = layout
+        self._name = f"{layout.state}/job.json"
+        self.document: dict[str, Any] = {"format": FORMAT, "key": asdict(key), "settings": job.settings()}
+
+    def belongs(self) -> bool:
+        """Tell whether the target is this job's already; refuse one that is another's."""
+        content = self._layout.target.read(self._name)
+        if content is None:
+            return False
+        where = self._layout.target.where
+        try:
+            before = json.loads(content)
+            key, settings = before["key"], before["settings"]
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{where}: {self._name} is damaged: use --force to mark everything again") from None
+        if not _same_key(key, self.document["key"]):
+            raise InputError(
+                f"{where} was begun with key {key.get('id')}{_salted(key)}, and this is key "
+                f"{self.document['key']['id']}{_salted(self.document['key'])}: give that key, choose another output, "
+                "or use --force to mark everything again"
+            )
+        for name, value in self.document["settings"].items():
+            if settings.get(name) != value:
+                raise InputError(
+                    f"{where} was begun with {name.replace('_', ' ')} {settings.get(name)!r}, and now it is {value!r}: "
+                    "give the same, choose another output, or use --force to mark everything again"
+                )
+        return True
+
+    def write(self) -> None:
+        """Say whose the target is."""
+        self._layout.target.write(self._name, json.dumps(self.document, indent=1).encode())
+
+
+def _same_key(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Compare two keys' names; a serving key of the first days does not know its commitment."""
+    commitments = {one.get("commitment"), other.get("commitment")} - {None}
+    return len(commitments) < 2 and all(one.get(name) == other.get(name) for name in ("id", "public_salt", "test"))
+
+
+def _salted(key: dict[str, Any]) -> str:
+    return " with a public salt" if key.get("public_salt") else ""
+
+
+def manifest(document: dict[str, Any], entries: Sequence[Entry]) -> dict[str, Any]:
+    """Lay a whole job out: its settings, its totals, its shards in order of name."""
+    ordered = sorted(entries, key=lambda entry: entry.shard)
+    return {
+        **document,
+        "totals": {
+            "shards": len(ordered),
+            "refused": sum(entry.status == REFUSED for entry in ordered),
+            "rows": sum(entry.rows for entry in ordered),
+            "rows_set_aside": sum(entry.rows_set_aside for entry in ordered),
+            "input_bytes": sum(entry.input_bytes for entry in ordered),
+            "output_bytes": sum(entry.output_bytes or 0 for entry in ordered),
+        },
+        "shards": [asdict(entry) for entry in ordered],
+    }
+
+
+def write_manifest(layout: Layout, document: dict[str, Any], entries: Sequence[Entry]) -> dict[str, Any]:
+    """Write the manifest in one step and return it."""
+    content = json.dumps(manifest(document, entries), indent=1, ensure_ascii=False).encode() + b"\n"
+    layout.target.write(layout.manifest, content)
+    return dict(json.loads(content))

@@ -1,0 +1,163 @@
+"""Mark one shard: read, mark, write and digest at the same time, then put the whole file in its place."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from regionmarker.bulk.ahead import Running, ahead
+from regionmarker.bulk.aside import Aside
+from regionmarker.bulk.formats import LANCE, Source, digest, opened
+from regionmarker.bulk.job import SET_ASIDE, Job, Layout
+from regionmarker.bulk.manifest import DONE, Entry
+from regionmarker.bulk.rows import MarkedRows, RowMarker
+from regionmarker.bulk.shards import Shard
+from regionmarker.bulk.writing import DigestingFile, writing
+from regionmarker.errors import InputError, OutsideError, RegionMarkerError
+from regionmarker.marking.marker import RegionMarker
+
+BATCH_BYTES = 16 << 20
+_BATCH_ROWS = (64, 65_536)
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: the job was told to end
+    """The job ends before this shard is done."""
+
+
+@dataclass(frozen=True)
+class ShardMarker:
+    """Marks the shards of one job with one key; safe to use from several threads."""
+
+    job: Job
+    layout: Layout
+    marker: RegionMarker
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def mark(self, shard: Shard, on_rows: Callable[[int], None] = lambda _rows: None) -> Entry:
+        """Mark one shard and write its entry down; a shard that cannot be marked is refused, and the entry says why."""
+        with self.layout.source.fetched(shard.source) as path:
+            digesting = Running(lambda: digest(path, shard.kind, shard.part))
+            try:
+                entry = self._mark(shard, path, digesting, on_rows)
+            except InputError as error:
+                entry = Entry.refused(shard, str(error).replace(str(path), shard.source))
+            finally:
+                with contextlib.suppress(RegionMarkerError):
+                    digesting.result()  # it still reads the file
+        self.layout.target.write(self.layout.entry(shard), entry.to_json())
+        return entry
+
+    def _mark(self, shard: Shard, path: Path, digesting: Running[str], on_rows: Callable[[int], None]) -> Entry:
+        target = self.layout.target
+        with contextlib.ExitStack() as stack:
+            partial = stack.enter_context(target.scratch(self.layout.partial))
+            source = stack.enter_context(opened(path, shard.kind, self.job.column, shard.part))
+            aside = Aside(self.layout, shard, stack)
+            rows, sha256 = self._write(shard, source, partial, aside, on_rows)
+            input_sha256 = digesting.result()
+            self._check_unchanged(shard)
+            if self.job.verify_output:
+                self._verify(shard, path, partial)
+            size = partial.stat().st_size
+            if self.job.on_bad_row == SET_ASIDE:
+                aside.publish()
+            target.publish(partial, shard.name)
+        return Entry(
+            shard.name, shard.source, shard.part, DONE, None, shard.bytes, shard.stamp, input_sha256,
+            size, sha256, rows, aside.count, aside.first, aside.reason,
+        )  # fmt: skip
+
+    def _write(
+        self, shard: Shard, source: Source, partial: Path, aside: Aside, on_rows: Callable[[int], None]
+    ) -> tuple[int, str]:
+        rows = 0
+        # Compliant names would call every list's items "element", whatever they were called before.
+        options = {**source.layout(self.job.column), "use_compliant_nested_type": False}
+        with (
+            ahead(self._marked(shard, source, aside)) as batches,
+            writing(self.layout.target.where, shard.name),
+            DigestingFile(partial) as file,
+        ):
+            with pq.ParquetWriter(file, source.schema, **options) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+                    rows += len(batch)
+                    on_rows(len(batch))
+            return rows, file.hexdigest()
+
+    def _marked(self, shard: Shard, source: Source, aside: Aside | None) -> Iterator[Any]:
+        """Yield the batches to serve; bad rows go to ``aside`` where there is one."""
+        row_marker = RowMarker(self.marker, self.job.column, self.job.tenant, self.job.tenant_column)
+        row_marker.check(source.schema, shard.source)
+        row = 0
+        with ahead(source.batches(_rows_a_batch(self.marker.n_features_in_))) as batches:
+            for batch in batches:
+                if self.stopped.is_set():
+                    raise Stopped
+                found = row_marker.mark(batch)
+                if found.places and aside is not None:
+                    self._note(shard, found, row, aside)
+                if len(found.served):
+                    yield found.served
+                row += len(batch)
+
+    def _note(self, shard: Shard, found: MarkedRows, first_row: int, aside: Aside) -> None:
+        if self.job.on_bad_row == SET_ASIDE:
+            aside.add(found, first_row)
+            return
+        number, more = first_row + found.places[0], len(found.places) - 1
+        others = f" (and {more} more in its batch)" if more else ""
+        raise InputError(
+            f"{shard.source}: row {number} {found.reason}{others}; mend it, or use --on-bad-row set-aside"
+            + ("" if self.job.normalise else ", or --normalise where only lengths differ")
+        )
+
+    def _check_unchanged(self, shard: Shard) -> None:
+        if shard.kind == LANCE:
+            return  # a fragment's files are never written twice
+        now = self.layout.source.facts(shard.source)
+        if now is None or (now.bytes, now.stamp) != (shard.bytes, shard.stamp):
+            raise InputError(f"{shard.source} changed while it was read: run again when it is at rest")
+
+    def _verify(self, shard: Shard, path: Path, partial: Path) -> None:
+        """Mark the input again and compare it with what is on the disk; every batch is a row group there."""
+        compared = 0
+        with opened(path, shard.kind, self.job.column, shard.part) as source:
+            for batch in self._marked(shard, source, None):
+                found = _row_group(partial, compared)
+                if found is None or not _equal(found, pa.Table.from_batches([batch])):
+                    break
+                compared += 1
+            else:
+                if _row_group(partial, compared) is None:
+                    return
+        raise OutsideError(
+            f"{shard.name}: what was written is not what was meant, in row group {compared}; it was not put in place: "
+            "check the disk and run again"
+        )
+
+
+def _row_group(path: Path, number: int) -> Any:
+    """Read a row group back; None where there is none, or none that can be read."""
+    try:
+        with pq.ParquetFile(path) as file:
+            return file.read_row_group(number) if number < file.num_row_groups else None
+    except (pa.ArrowException, OSError):
+        return None
+
+
+def _rows_a_batch(width: int) -> int:
+    least, most = _BATCH_ROWS
+    return min(most, max(least, BATCH_BYTES // (4 * width)))
+
+
+def _equal(found: Any, wanted: Any) -> bool:
+    """Compare two tables; where NaN, which equals nothing, stands on both sides, their text decides."""
+    return bool(found.equals(wanted)) or str(found.to_pydict()) == str(wanted.to_pydict())

@@ -1,0 +1,178 @@
+"""``regionmarker plan``: which settings, and would a thief be caught?"""  # noqa: D400
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regionmarker.cli.console import answer, people, progress
+from regionmarker.cli.options import Json
+from regionmarker.errors import InputError, OutsideError
+
+if TYPE_CHECKING:
+    from regionmarker.planning import Material, Plan
+    from regionmarker.planning.search import Outcome
+
+_TRIALS, _PLAN, _FIGURE = "trials.jsonl", "plan.json", "plan.svg"
+
+
+def plan(
+    corpus: Annotated[
+        Path, typer.Option(help="Texts like those customers send: .txt, .jsonl, .csv, .parquet, or a folder of them.")
+    ],
+    encoder: Annotated[
+        str | None, typer.Option(help="Encoder spec; not needed where the corpus has an embedding column.")
+    ] = None,
+    utility_loss: Annotated[
+        float, typer.Option(help="Share of a text's ten nearest neighbours that marking may change, on average.")
+    ] = 0.1,
+    fidelity: Annotated[float, typer.Option(help="The thief to be caught: mean cosine to what it was served.")] = 0.8,
+    query_share: Annotated[float, typer.Option(help="The share of the corpus that this thief asks.")] = 0.5,
+    level: Annotated[float, typer.Option(help="False-positive rate of a verdict.")] = 1e-3,
+    dimension: Annotated[list[int] | None, typer.Option(help="A dimension to try; may be repeated.")] = None,
+    ratio: Annotated[list[float] | None, typer.Option(help="A ratio to try; may be repeated.")] = None,
+    strength: Annotated[list[float] | None, typer.Option(help="A strength to try; may be repeated.")] = None,
+    subspace: Annotated[
+        list[int] | None, typer.Option(help="A subspace to try; may be repeated, the first is tried with everything.")
+    ] = None,
+    keys: Annotated[int, typer.Option(help="Keys for each choice of settings.")] = 3,
+    confirm: Annotated[int, typer.Option(help="Fresh keys for the recommended settings.")] = 12,
+    cache: Annotated[
+        Path | None, typer.Option(help="SQLite file in which embeddings are kept, so that none is paid for twice.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides everything that is drawn.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for the plan, its curves and the trials; run again, it goes on.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Recommend settings for a key from shadow thieves on your own texts, before the first vector is marked.
+
+    Example: regionmarker plan --corpus texts.parquet --encoder wordllama --fidelity 0.8 --out plan
+    """
+    from regionmarker.planning import Choices, Wishes
+    from regionmarker.planning import plan as make
+
+    wishes = Wishes(utility_loss, fidelity, query_share, level)
+    usual = Choices()
+    choices = Choices(
+        tuple(dimension or usual.dimensions),
+        tuple(ratio or usual.ratios),
+        tuple(strength or usual.strengths),
+        tuple(subspace or usual.subspaces),
+    )
+    folder = _folder(out)
+    material = _material(corpus, encoder, cache, query_share, seed)
+    with progress("trials", None, quiet=json) as (bars, task):
+        found = make(
+            material,
+            wishes,
+            choices,
+            keys=keys,
+            confirm=confirm,
+            store=None if folder is None else folder / _TRIALS,
+            progress=lambda done, total: bars.update(task, completed=done, total=total),
+        )
+    if folder is not None:
+        _save(found, folder)
+    if json:
+        answer(found.to_dict(), as_json=True)
+    else:
+        _show(found)
+
+
+def _folder(out: Path | None) -> Path | None:
+    if out is not None:
+        try:
+            out.mkdir(exist_ok=True)
+        except OSError as error:
+            raise OutsideError(f"cannot make the folder {out}: {error.strerror}") from None
+    return out
+
+
+def _material(corpus: Path, spec: str | None, cache: Path | None, query_share: float, seed: int) -> Material:
+    import numpy as np
+
+    from regionmarker.corpus import read_blocks
+    from regionmarker.encoders import load_encoder
+    from regionmarker.planning import Material
+
+    if spec is None and cache is not None:
+        raise InputError("--cache goes with --encoder")
+    encoder = None if spec is None else load_encoder(spec, cache=cache or False)
+    texts: list[str] = []
+    rows = []
+    for block, embeddings in read_blocks(corpus):
+        if encoder is None and embeddings is None:
+            raise InputError(f"{corpus} has no embedding column: give --encoder, for example --encoder wordllama")
+        texts.extend(block)
+        rows.append(encoder.encode(block) if encoder is not None else embeddings)
+    return Material(texts, np.concatenate(rows), query_share=query_share, seed=seed)  # type: ignore[arg-type]
+
+
+def _save(found: Plan, folder: Path) -> None:
+    from regionmarker.files import atomic_path
+
+    with atomic_path(folder / _PLAN) as temporary:
+        temporary.write_text(jsonlib.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
+    try:
+        from regionmarker.planning.figure import draw_plan
+    except ImportError as error:  # the picture is a courtesy
+        people.print(f"no picture: {error}", markup=False)
+        return
+    with atomic_path(folder / _FIGURE) as temporary:
+        draw_plan(temporary, found)
+
+
+def _show(found: Plan) -> None:
+    _table("Settings against the wanted thief", found.tried)
+    wishes, best = found.wishes, found.recommended
+    if best is None and all(one.failed for one in found.tried):
+        people.print(f"\nNone of these keys can be made from this corpus: {found.tried[0].failed}", markup=False)
+        return
+    if best is None:
+        people.print(
+            f"\nNo settings cost at most {wishes.utility_loss:.0%} of the nearest neighbours: allow more with "
+            "--utility-loss, or try smaller ones with --strength or --ratio."
+        )
+        return
+    _table("The recommended settings against worse thieves", found.by_fidelity)
+    _table("The recommended settings against thieves that ask less", found.by_queries)
+    low, high = found.interval
+    answer(
+        {
+            "recommended": str(best.candidate),
+            "would_you_catch_it": "yes" if found.catches else "not reliably",
+            "caught": f"{best.caught:.0%} of {best.trials} fresh keys (95 % interval {low:.0%} to {high:.0%})",
+            "level": f"p <= {wishes.level:g}",
+            "innocents_convicted": f"{found.innocents:.2%} of target draws, on a copy of unmarked vectors",
+            "neighbours_changed": f"{best.utility_loss:.1%} (allowed {wishes.utility_loss:.1%})",
+            "mean_cosine": f"{best.cosine:.4f}",
+            "thief": f"fidelity {best.fidelity:.2f}, {best.queries} texts asked; {found.thief}",
+        },
+        as_json=False,
+        title="\nPlan",
+    )
+
+
+def _table(title: str, outcomes: tuple[Outcome, ...]) -> None:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=None)
+    for name in ("d", "ratio", "strength", "k", "fidelity", "asked", "changed", "signal", "caught"):
+        table.add_column(name, justify="right")
+    for one in outcomes:
+        chosen = one.candidate
+        start = [str(chosen.dimension), f"{chosen.ratio:g}", f"{chosen.strength:g}", str(chosen.subspace)]
+        values = [
+            f"{one.fidelity:.2f}",
+            str(one.queries),
+            f"{one.utility_loss:.1%}",
+            f"{one.signal:.1f}" + (f" ± {one.error:.1f}" if one.error == one.error else ""),  # one trial has no error
+            f"{one.caught:.0%} of {one.trials}",
+        ]
+        table.add_row(*start, *(["", "", "", "", "no such key"] if one.failed else values))
+    people.print(table)

@@ -1,0 +1,87 @@
+"""``regionmarker serve``: the gateway."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regionmarker.cli.options import AskPassphrase, KeyPath, SecretFile, passphrase
+from regionmarker.errors import InputError, MissingExtraError
+
+UPSTREAM_KEY_VARIABLE = "REGIONMARKER_UPSTREAM_API_KEY"
+ADMIN_TOKEN_VARIABLE = "REGIONMARKER_ADMIN_TOKEN"  # noqa: S105 - a name, not a token
+
+
+def serve(
+    key: KeyPath,
+    upstream: Annotated[
+        str,
+        typer.Option(
+            help="https://HOST/v1#MODEL, or openai:, vllm:, tei:, ollama:, litellm: before it; or an encoder."
+        ),
+    ] = "wordllama",
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 for any that is free.")] = 8000,
+    model: Annotated[
+        list[str] | None, typer.Option(help="The model's name for clients; may be given several times.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Inputs in one request to the upstream.")] = None,
+    normalise: Annotated[bool, typer.Option(help="Scale the upstream's vectors to unit length.")] = False,
+    capacity: Annotated[int, typer.Option(help="Inputs under way at once.")] = 4096,
+    queue: Annotated[int, typer.Option(help="Inputs that may wait for their turn.")] = 8192,
+    timeout: Annotated[float, typer.Option(help="Seconds for one request, with all its retries.")] = 120.0,
+    grace: Annotated[float, typer.Option(help="Seconds that requests may take after SIGTERM.")] = 30.0,
+    drain_delay: Annotated[float, typer.Option(help="Seconds between SIGTERM and closing the door.")] = 1.0,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            envvar="REGIONMARKER_DATABASE",
+            help="The tenants: a SQLite file, or postgresql://...; needed on any address but loopback.",
+            show_default=False,
+        ),
+    ] = None,
+    serve_unmarked: Annotated[
+        str,
+        typer.Option(help="Let vectors leave WITHOUT a mark: shadow-tenants (those whose mode is shadow) or everyone."),
+    ] = "nobody",
+    canaries: Annotated[
+        Path | None,
+        typer.Option(help="File that keeps the upstream's answers to a few fixed texts: tells a changed model."),
+    ] = None,
+    telemetry: Annotated[
+        bool, typer.Option("--telemetry", help="Tell OpenTelemetry, as its OTEL_ variables say; extra telemetry.")
+    ] = False,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    secret_file: SecretFile = None,
+    ask_passphrase: AskPassphrase = False,
+) -> None:
+    """Serve an OpenAI-compatible embeddings API whose vectors carry the mark.
+
+    Example: regionmarker serve --key provider.rmkey --upstream openai:https://api.openai.com/v1#text-embedding-3-small
+    """
+    try:
+        from regionmarker.gateway.server import run
+    except ImportError as error:
+        raise MissingExtraError.for_module(error.name or "the gateway", "gateway") from None
+    from regionmarker.gateway.assembly import Plan, assemble
+    from regionmarker.gateway.settings import Settings
+
+    if log_level not in ("debug", "info", "warning", "error"):
+        raise InputError(f"--log-level must be debug, info, warning or error, not {log_level}")
+    names = model or []
+    settings = Settings(
+        host=host, port=port, model=names[0] if names else None, aliases=tuple(names[1:]), capacity=capacity,
+        queue=queue, total=timeout, read=min(60.0, timeout), grace=grace, drain_delay=drain_delay,
+        admin_token=os.environ.get(ADMIN_TOKEN_VARIABLE, ""),
+    )  # fmt: skip
+    plan = Plan(
+        key=key, passphrase=passphrase(ask_passphrase), secret_file=secret_file, normalise=normalise,
+        upstream=upstream, upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""), batch=batch,
+        database=database, unmarked=serve_unmarked, canaries=canaries, telemetry=telemetry,
+        log_level=log_level,
+    )  # fmt: skip
+    operations = assemble(settings, plan)
+    run(operations.gateway, operations.routes())

@@ -1,0 +1,181 @@
+"""``regionmarker tenants``: who may ask the gateway, with which API key, how much."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from regionmarker.cli.console import answer, people
+from regionmarker.cli.options import Json
+from regionmarker.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from regionmarker.gateway.roster import Entry, Roster
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Who may ask the gateway: API keys, limits, modes. Shows an API key once.",
+)
+
+Name = Annotated[str, typer.Argument(help="The tenant's name; its own mark follows from it.", show_default=False)]
+Database = Annotated[
+    str,
+    typer.Option(
+        envvar="REGIONMARKER_DATABASE",
+        help="A SQLite file, or postgresql://USER:PASSWORD@HOST/NAME.",
+        show_default=False,
+    ),
+]
+PerMinute = Annotated[
+    int | None, typer.Option("--requests-per-minute", help="Requests a minute, for each gateway; 0 for no limit.")
+]
+InFlight = Annotated[
+    int | None, typer.Option("--inputs-in-flight", help="Texts under way at once, for each gateway; 0 for no limit.")
+]
+_SHADOW = "shadow sends unmarked vectors where the gateway was told to (serve --serve-unmarked)"
+
+
+@app.command()
+def add(
+    name: Name,
+    database: Database,
+    requests_per_minute: PerMinute = None,
+    inputs_in_flight: InFlight = None,
+    mode: Annotated[str, typer.Option(help=f"mark or shadow; {_SHADOW}.")] = "mark",
+    json: Json = False,
+) -> None:
+    """Enter a tenant and print its API key, once.
+
+    Example: regionmarker tenants add acme --database tenants.db --requests-per-minute 600
+    """
+    limits = {"requests_per_minute": requests_per_minute or None, "inputs_in_flight": inputs_in_flight or None}
+    with _roster(database) as roster:
+        key = roster.add(name, limits=limits, mode=mode)
+    _show_key(name, key, as_json=json)
+    if not json:
+        people.print(
+            f"\nThe gateway marks for {name} once its serving key holds the name: run regionmarker key export-serving "
+            f"again with --tenant {name}, or with the names that tenants list --names prints.",
+            markup=False,
+        )
+        _warn_of_shadow(name, mode)
+
+
+@app.command()
+def renew(name: Name, database: Database, json: Json = False) -> None:
+    """Give a tenant a further API key; the old ones work until they are revoked.
+
+    Example: regionmarker tenants renew acme --database tenants.db
+    """
+    with _roster(database) as roster:
+        key = roster.renew(name)
+    _show_key(name, key, as_json=json)
+
+
+@app.command()
+def change(
+    name: Name,
+    database: Database,
+    requests_per_minute: PerMinute = None,
+    inputs_in_flight: InFlight = None,
+    mode: Annotated[str | None, typer.Option(help=f"mark or shadow; {_SHADOW}.")] = None,
+    json: Json = False,
+) -> None:
+    """Change a tenant's limits or mode; gateways follow within seconds.
+
+    Example: regionmarker tenants change acme --database tenants.db --mode mark
+    """
+    given = {"requests_per_minute": requests_per_minute, "inputs_in_flight": inputs_in_flight}
+    limits = {unit: count or None for unit, count in given.items() if count is not None}
+    if not limits and mode is None:
+        raise InputError("nothing to change: give --requests-per-minute, --inputs-in-flight or --mode")
+    with _roster(database) as roster:
+        roster.change(name, limits=limits, mode=mode)
+        entry = next(entry for entry in roster.entries() if entry.name == name)
+    answer(asdict(entry), as_json=json)
+    if mode is not None and not json:
+        _warn_of_shadow(name, mode)
+
+
+@app.command("list")
+def list_tenants(
+    database: Database,
+    names: Annotated[
+        bool, typer.Option("--names", help="Print names alone, a line each: for export-serving and trace.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """List every tenant that ever was, with its limits and what it has used.
+
+    Example: regionmarker tenants list --database tenants.db
+    """
+    with _roster(database) as roster:
+        entries = roster.entries()
+    if json:
+        answer({"tenants": [asdict(entry) for entry in entries]}, as_json=True)
+    elif names:
+        sys.stdout.write("".join(f"{entry.name}\n" for entry in entries))
+    else:
+        _table(entries)
+
+
+@app.command()
+def revoke(
+    name: Name,
+    database: Database,
+    key_id: Annotated[
+        str | None, typer.Option("--api-key-id", help="Revoke this API key alone: the digits after rm-.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Revoke a tenant's API keys, or one of them; gateways follow within seconds. The tenant can still be traced.
+
+    Example: regionmarker tenants revoke acme --database tenants.db
+    """
+    with _roster(database) as roster:
+        count = roster.revoke(name, key_id)
+    answer({"tenant": name, "revoked_keys": count}, as_json=json)
+
+
+@contextlib.contextmanager
+def _roster(database: str) -> Iterator[Roster]:
+    try:
+        from regionmarker.gateway.roster import Roster
+    except ModuleNotFoundError as error:
+        raise MissingExtraError.for_module(error.name or "sqlalchemy", "gateway") from None
+    roster = Roster.open(database)
+    try:
+        yield roster
+    finally:
+        roster.close()
+
+
+def _show_key(name: str, key: str, *, as_json: bool) -> None:
+    answer({"tenant": name, "api_key": key}, as_json=as_json)
+    if not as_json:
+        people.print("\nThis is the only time the API key is shown: only its digest is kept.")
+
+
+def _warn_of_shadow(name: str, mode: str) -> None:
+    if mode == "shadow":
+        people.print(f"\n{name} is in shadow mode: {_SHADOW}.", style="bold red", markup=False)
+
+
+def _table(entries: list[Entry]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("tenant", "mode", "a minute", "in flight", "API keys", "requests", "inputs", "tokens"):
+        table.add_column(heading, overflow="fold")
+    for entry in entries:
+        limits = [str(limit or "no limit") for limit in (entry.requests_per_minute, entry.inputs_in_flight)]
+        used = [str(count) for count in (entry.requests, entry.inputs, entry.tokens)]
+        keys = ", ".join(entry.api_key_ids) or "revoked"
+        table.add_row(escape(entry.name), entry.mode, *limits, keys, *used)
+    Console(highlight=False).print(table)

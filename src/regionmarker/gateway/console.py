@@ -1,0 +1,130 @@
+"""``/console``: the operator's page, plain HTML behind the admin token.
+
+Status, traffic, tenants, the key's public name and commitment, recent errors. No script; a policy that forbids any; a
+cookie that no script and no other site can use. Browsers log in with a form, programs send the token as a bearer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from regionmarker.gateway.failures import Failure
+from regionmarker.gateway.sessions import COOKIE, LASTS_SECONDS, Sessions
+
+if TYPE_CHECKING:
+    from regionmarker.gateway.operations import Operations
+
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+_FORM_BYTES = 4096
+_OURS = ("same-origin", "none", "")  # what a browser says of a request that no other site has made
+
+
+class Console:
+    """The pages under ``/console``."""
+
+    def __init__(self, operations: Operations, token: str) -> None:
+        from jinja2 import Environment, StrictUndefined
+
+        self._operations = operations
+        self._sessions = Sessions(token)
+        self._pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        self._style = _template("console.css")
+
+    def routes(self) -> list[BaseRoute]:
+        """Return what is added to the gateway's routes."""
+        return [
+            Route("/console", self.show, methods=["GET"]),
+            Route("/console/style.css", self.style, methods=["GET"]),
+            Route("/console/login", self.log_in, methods=["POST"]),
+            Route("/console/logout", self.log_out, methods=["POST"]),
+            Route("/console/reload", self.reload, methods=["POST"]),
+        ]
+
+    async def show(self, request: Request) -> Response:
+        """Show the page, or the form to log in."""
+        if not self._is_operator(request):
+            return self._login_form("")
+        return self._page("console.html.jinja", await self._operations.facts())
+
+    async def style(self, request: Request) -> Response:  # noqa: ARG002
+        """Return the style sheet, which holds nothing secret."""
+        return Response(self._style, media_type="text/css", headers={**_HEADERS, "cache-control": "max-age=3600"})
+
+    async def log_in(self, request: Request) -> Response:
+        """Exchange the token for a cookie."""
+        _same_site(request)
+        if not self._sessions.may_try():
+            return self._login_form("Too many attempts: wait a minute.", 429)
+        if not self._sessions.is_token(await _field(request, "token")):
+            self._operations.gateway.logger.warning("somebody gave a wrong admin token")
+            return self._login_form("That is not the admin token.", 401)
+        answer = RedirectResponse("/console", 303, headers=_HEADERS)
+        answer.set_cookie(
+            COOKIE, self._sessions.new(), max_age=LASTS_SECONDS, path="/console", httponly=True, samesite="strict",
+            secure=_is_https(request),
+        )  # fmt: skip
+        return answer
+
+    async def log_out(self, request: Request) -> Response:
+        """Take the cookie back."""
+        _same_site(request)
+        answer = RedirectResponse("/console", 303, headers=_HEADERS)
+        answer.delete_cookie(COOKIE, path="/console", httponly=True, samesite="strict")
+        return answer
+
+    async def reload(self, request: Request) -> Response:
+        """Load the key file again; the page says what came of it."""
+        _same_site(request)
+        if not self._is_operator(request):
+            raise Failure(401, "invalid_api_key", "the admin token is needed")
+        await self._operations.reload()
+        return RedirectResponse("/console", 303, headers=_HEADERS)
+
+    def _is_operator(self, request: Request) -> bool:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self._sessions.is_token(given.strip())
+        return self._sessions.is_session(request.cookies.get(COOKIE, ""))
+
+    def _login_form(self, complaint: str, status: int = 200) -> Response:
+        return self._page("login.html.jinja", {"complaint": complaint}, status)
+
+    def _page(self, name: str, facts: Mapping[str, Any], status: int = 200) -> Response:
+        html = self._pages.from_string(_template(name)).render(**facts)
+        return Response(html, status, _HEADERS, media_type="text/html")
+
+
+def _same_site(request: Request) -> None:
+    """Refuse what another site's page sends; the cookie's own rule is the first line, this is the second."""
+    if request.headers.get("sec-fetch-site", "") not in _OURS:
+        raise Failure(403, "forbidden", "this form must be sent from the console itself")
+
+
+async def _field(request: Request, name: str) -> str:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _FORM_BYTES:
+            raise Failure(413, "request_too_large", "the form is too large")
+    return parse_qs(body.decode("utf-8", "replace")).get(name, [""])[0]
+
+
+def _is_https(request: Request) -> bool:
+    return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "") == "https"
+
+
+def _template(name: str) -> str:
+    return files("regionmarker.gateway").joinpath("templates", name).read_text(encoding="utf-8")

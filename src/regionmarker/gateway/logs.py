@@ -1,0 +1,97 @@
+"""Structured logs that cannot tell secrets: only fields on a list are written, and what looks like a key is blanked.
+
+A deny-list forgets the one field that matters. So a field that is not listed here is written as ``[redacted]``, and an
+exception as its type and the lines it passed, without its message and without local variables: messages of other
+people's libraries like to repeat URLs, headers and texts.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import traceback
+from collections.abc import MutableMapping
+from typing import Any, TextIO
+
+import orjson
+import structlog
+
+FIELDS = frozenset(
+    {
+        "event", "level", "timestamp", "logger", "exception",
+        "request_id", "tenant", "status", "code", "kind", "param", "inputs", "tokens", "seconds", "mode",
+        "upstream", "attempt", "wait", "model", "host", "port", "path", "version", "key_id", "commitment",
+        "in_flight", "queued", "connections", "signal", "reason", "share", "count",
+    }
+)  # fmt: skip
+_KEYLIKE = re.compile(r"(?i)\b(bearer\s+\S+|(sk|rm|key)[-_][a-z0-9_-]{8,})")
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def redact(_logger: object, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Blank every field that is not listed, and whatever looks like a key; a structlog processor.
+
+    Examples
+    --------
+    >>> redact(None, "", {"event": "sent Bearer abc", "input": "my text", "status": 200})
+    {'event': 'sent [redacted]', 'input': '[redacted]', 'status': 200}
+    """
+    if event.pop("exc_info", None):
+        event["exception"] = _outline(sys.exception())
+    for name, value in event.items():
+        if name not in FIELDS:
+            event[name] = "[redacted]"
+        elif isinstance(value, str):
+            event[name] = _KEYLIKE.sub("[redacted]", value)
+        elif not isinstance(value, int | float | None):
+            event[name] = f"[{type(value).__name__}]"
+    return event
+
+
+def _outline(error: BaseException | None) -> str:
+    """Return an exception's type and the places it passed, and not what it says."""
+    if error is None:
+        return ""
+    places = [f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
+    return f"{type(error).__name__} at {' > '.join(places)}"
+
+
+def make_logger(level: str = "info", stream: TextIO | None = None) -> structlog.typing.FilteringBoundLogger:
+    """Return a logger that writes one JSON object a line.
+
+    Examples
+    --------
+    >>> import io
+    >>> lines = io.StringIO()
+    >>> make_logger(stream=lines).info("request refused", status=429, api_key="secret")
+    >>> '"status":429' in lines.getvalue(), "secret" in lines.getvalue()
+    (True, False)
+    """
+    logger: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
+        structlog.WriteLogger(stream or sys.stderr),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            redact,
+            structlog.processors.JSONRenderer(lambda event, **_: orjson.dumps(event).decode()),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        cache_logger_on_first_use=True,
+    )
+    return logger
+
+
+class Forwarding(logging.Handler):
+    """Sends the records of other libraries (uvicorn, aiohttp) into our log: their first words only, never arguments."""
+
+    def __init__(self, logger: structlog.typing.FilteringBoundLogger) -> None:
+        super().__init__(logging.WARNING)
+        self._logger = logger
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record's template; what would be filled into it stays out."""
+        error = record.exc_info[1] if record.exc_info else None
+        outline = {"exception": _outline(error)} if error else {}
+        template = str(record.msg).strip().splitlines()[0] if record.msg else ""
+        self._logger.log(record.levelno, template, logger=record.name, **outline)

@@ -1,0 +1,122 @@
+"""The gateway as a process: starts listening, and on SIGTERM stops without dropping anything.
+
+SIGTERM: ``/readyz`` says 503 at once and every answer closes its connection; after ``drain_delay`` the door is closed;
+what is under way gets ``grace`` seconds; the exit code is 0. A second signal closes the door at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from types import FrameType
+
+import uvicorn
+from starlette.routing import BaseRoute
+
+from regionmarker.errors import OutsideError
+from regionmarker.gateway.app import make_app
+from regionmarker.gateway.logs import Forwarding
+from regionmarker.gateway.state import Gateway
+
+
+class Server(uvicorn.Server):
+    """uvicorn, with a drain that load balancers can see and an exit code of 0."""
+
+    def __init__(self, gateway: Gateway, routes: Sequence[BaseRoute] = ()) -> None:
+        settings = gateway.settings
+        config = uvicorn.Config(
+            make_app(gateway, routes),
+            log_config=None,
+            access_log=False,
+            lifespan="on",
+            server_header=False,
+            timeout_graceful_shutdown=max(1, round(settings.grace)),
+            timeout_keep_alive=75,
+            backlog=2048,
+        )
+        super().__init__(config)
+        self.gateway = gateway
+        self._close_at: float | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take SIGTERM and SIGINT, and SIGHUP for a reload; unlike uvicorn's, does not raise them again at the end."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        taken = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        try:
+            yield
+        finally:
+            loop.remove_signal_handler(signal.SIGHUP)
+            for number, handler in taken.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """Begin to drain; at once when a person asks, or when asked twice."""
+        if self._close_at is None:
+            self.drain(0.0 if sig == signal.SIGINT else self.gateway.settings.drain_delay)
+        else:
+            self._close_at = 0.0
+
+    def drain(self, delay: float) -> None:
+        """Say that this gateway is about to stop, and close the door after ``delay`` seconds."""
+        self.gateway.draining = True
+        self.gateway.metrics.draining.set(1)
+        self._close_at = time.monotonic() + delay
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and say so: whoever waits for that line may connect."""
+        await super().startup(sockets)
+        gateway, snapshot = self.gateway, self.gateway.keyhold.current()
+        gateway.logger.info(
+            "listening", host=gateway.settings.host, port=self.port, upstream=gateway.upstream.name,
+            model=gateway.model, key_id=snapshot.key_id, version=snapshot.version,
+        )  # fmt: skip
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self.servers[0].sockets[0].getsockname()[1])
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return True when it is time to close the door."""
+        if self._close_at is not None and time.monotonic() >= self._close_at:
+            return True
+        return await super().on_tick(counter)
+
+    def _hang_up(self) -> None:
+        if self.gateway.reload is not None:
+            self._reloading = asyncio.ensure_future(self.gateway.reload())
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that will listen there."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise OutsideError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    return listening
+
+
+def run(gateway: Gateway, routes: Sequence[BaseRoute] = ()) -> None:
+    """Serve until told to stop."""
+    settings, logger = gateway.settings, gateway.logger
+    handler = Forwarding(logger)
+    for name in ("uvicorn", "aiohttp", "asyncio"):
+        logging.getLogger(name).addHandler(handler)
+    listening = bind(settings.host, settings.port)
+    Server(gateway, routes).run(sockets=[listening])
+    logger.info("stopped")

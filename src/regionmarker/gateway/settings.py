@@ -1,0 +1,97 @@
+"""What can be set about a gateway; all of it has a default that is safe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from regionmarker.errors import InputError
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+MOST_INPUTS = 2048
+"""Inputs in one request, as OpenAI has it."""
+MOST_TOKENS = 8192
+"""Tokens in one input."""
+MOST_TOKENS_IN_ALL = 300_000
+"""Tokens in one request."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The gateway's own settings; what an upstream needs to know stands in its spec.
+
+    Attributes
+    ----------
+    model
+        The name that clients ask for; None takes the upstream's.
+    aliases
+        Further names that are answered with the same model.
+    body_bytes
+        The largest request body.
+    capacity
+        Inputs under way at once, over all tenants.
+    queue
+        Inputs that may wait for their turn.
+    patience
+        Seconds that a request may wait for its turn.
+    lingering
+        Refusals that may be held back at once, when clients do not wait as they were told.
+    connect, read, total
+        Seconds to reach the upstream, between two of its bytes, and for a whole request with all its retries.
+    attempts
+        How often the upstream is asked the same thing, at the most.
+    connections
+        Open connections to the upstream.
+    drain_delay
+        Seconds between SIGTERM and closing the door: so long ``/readyz`` says 503 and requests are still answered.
+    grace
+        Seconds that requests under way may take after that.
+    admin_token
+        What ``/metrics`` and the console ask for; without one they answer only on the loopback interface.
+
+    Examples
+    --------
+    >>> Settings(capacity=100)
+    Traceback (most recent call last):
+    ...
+    regionmarker.errors.InputError: capacity must be at least 2048, the inputs of one request, but is 100
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    model: str | None = None
+    aliases: tuple[str, ...] = ()
+    body_bytes: int = 16 << 20
+    capacity: int = 4096
+    queue: int = 8192
+    patience: float = 2.0
+    lingering: int = 1024
+    connect: float = 5.0
+    read: float = 60.0
+    total: float = 120.0
+    attempts: int = 3
+    connections: int = 256
+    drain_delay: float = 1.0
+    grace: float = 30.0
+    admin_token: str = ""
+
+    def __post_init__(self) -> None:
+        if self.capacity < MOST_INPUTS:
+            raise InputError(
+                f"capacity must be at least {MOST_INPUTS}, the inputs of one request, but is {self.capacity}"
+            )
+        if not 0 <= self.port <= 65535:
+            raise InputError(f"port must be 0 to 65535, but is {self.port}")
+        for name in ("body_bytes", "patience", "connect", "read", "total", "attempts", "connections", "grace"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"{name} must be above 0, but is {getattr(self, name)}")
+        for name in ("queue", "lingering", "drain_delay"):
+            if not getattr(self, name) >= 0:
+                raise InputError(f"{name} must not be below 0, but is {getattr(self, name)}")
+
+    def __repr__(self) -> str:
+        return f"<Settings: {self.host}:{self.port}>"  # the token stays out of logs and tracebacks
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only this machine can reach the gateway."""
+        return self.host in LOOPBACK

@@ -1,0 +1,75 @@
+"""Who is asking: an API key becomes a tenant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Mode = Literal["mark", "shadow"]
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """A customer of the gateway.
+
+    Attributes
+    ----------
+    name
+        Whose mark the vectors carry; "" is the default tenant, which has no mark of its own.
+    requests_per_minute
+        How often it may ask; None for no limit.
+    inputs_in_flight
+        How many inputs it may have under way at once; None for no limit but the gateway's.
+    mode
+        ``"mark"``; or ``"shadow"``: mark, measure, and serve the clean vectors.
+
+    Examples
+    --------
+    >>> Tenant("acme", requests_per_minute=60).mode
+    'mark'
+    """
+
+    name: str
+    requests_per_minute: int | None = None
+    inputs_in_flight: int | None = None
+    mode: Mode = "mark"
+
+
+class TenantDirectory(Protocol):
+    """Where tenants are looked up and their usage is kept."""
+
+    async def find(self, api_key: str) -> Tenant | None:
+        """Return whose key this is; None where it is unknown or revoked. "" stands for no key at all."""
+        ...
+
+    def record(self, tenant: str, *, requests: int, inputs: int, tokens: int) -> None:
+        """Add to a tenant's usage; must not wait."""
+        ...
+
+    async def close(self) -> None:
+        """Write what is still in memory."""
+        ...
+
+
+class OpenDirectory:
+    """Without a database everyone is the default tenant; for a gateway that only this machine can reach.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> asyncio.run(OpenDirectory().find("anything"))
+    Tenant(name='', requests_per_minute=None, inputs_in_flight=None, mode='mark')
+    """
+
+    def __init__(self, tenant: Tenant | None = None) -> None:
+        self._everyone = tenant or Tenant("")
+
+    async def find(self, api_key: str) -> Tenant | None:  # noqa: ARG002 - any key will do
+        """Return the default tenant."""
+        return self._everyone
+
+    def record(self, tenant: str, *, requests: int, inputs: int, tokens: int) -> None:
+        """Forget it: nobody is billed."""
+
+    async def close(self) -> None:
+        """Nothing is open."""

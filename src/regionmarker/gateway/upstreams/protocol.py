@@ -1,0 +1,54 @@
+"""What the gateway expects of an upstream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from regionmarker.gateway.requests import Question
+from regionmarker.protocols import Floats
+
+Take = Callable[[Floats, int], list[bytes]]
+"""Marks and encodes a block of clean rows (n, D), given the number of its first; the only way into a response."""
+
+
+class Embedded(NamedTuple):
+    """An upstream's whole answer, marked and encoded."""
+
+    vectors: list[bytes]  # in the order of the inputs
+    tokens: int
+
+
+class Upstream(Protocol):
+    """Where clean vectors come from."""
+
+    @property
+    def name(self) -> str:
+        """What metrics and logs call it; no address."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        ...
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether inputs may be lists of tokens."""
+        ...
+
+    async def start(self) -> None:
+        """Open what it needs; called once, in the gateway's event loop."""
+        ...
+
+    async def is_there(self) -> bool:
+        """Tell whether it can be reached, without asking the model anything."""
+        ...
+
+    async def embed(self, question: Question, width: int, take: Take) -> Embedded:
+        """Embed the inputs, handing every block of rows to ``take``; raise a ``Failure`` that the client may see."""
+        ...
+
+    async def close(self) -> None:
+        """Close what is open."""
+        ...

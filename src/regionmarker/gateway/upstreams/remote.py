@@ -1,0 +1,245 @@
+"""A server that speaks OpenAI's embeddings API, over aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import ssl
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+
+from regionmarker.encoders.wire import endpoint_of
+from regionmarker.errors import InputError
+from regionmarker.gateway.answers import AnswerReader
+from regionmarker.gateway.failures import Failure, invalid_answer
+from regionmarker.gateway.metrics import Metrics
+from regionmarker.gateway.requests import Question
+from regionmarker.gateway.settings import Settings
+from regionmarker.gateway.upstreams.dialects import Dialect
+from regionmarker.gateway.upstreams.patience import Patience, RetryBudget, TryAgain
+from regionmarker.gateway.upstreams.protocol import Embedded, Take
+from regionmarker.gateway.upstreams.refusals import is_too_large, refusal, wants_no_base64
+from regionmarker.keys.secret import Secret
+
+_REFUSAL_BYTES = 1 << 16
+_READ_BYTES = 1 << 20
+_LARGE_BODY = 1 << 20
+_PARTS_AT_ONCE = 8
+_NO_RETRY = [(b"x-should-retry", b"false")]
+
+
+class RemoteUpstream:
+    """Any OpenAI-compatible server.
+
+    Parameters
+    ----------
+    url, model
+        The base address, as for encoders, and the model's name there.
+    dialect
+        What kind of server it is.
+    settings
+        Timeouts, attempts and connections.
+    api_key
+        Sent as a bearer token; nobody else sees it.
+    batch
+        Inputs a request; None for what the dialect takes.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        dialect: Dialect,
+        settings: Settings,
+        metrics: Metrics | None = None,
+        *,
+        api_key: str = "",
+        batch: int | None = None,
+    ) -> None:
+        if not api_key.isascii() or not api_key.isprintable() or " " in api_key.strip():
+            raise InputError("the upstream's API key holds characters that no key has")
+        self.name = dialect.name
+        self.model = model
+        self.takes_tokens = dialect.tokens
+        self._endpoint = endpoint_of(url)
+        self._dialect = dialect
+        self._settings = settings
+        self._metrics = metrics or Metrics()
+        self._key = Secret(api_key.strip().encode())
+        self._batch = batch or dialect.batch
+        self._base64 = dialect.base64
+        self._patience = Patience(settings.attempts, RetryBudget(), self._note_retry)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def start(self) -> None:
+        """Open the pool of connections."""
+        headers = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
+        if self._key.reveal():
+            headers["authorization"] = f"Bearer {self._key.reveal().decode()}"
+        connect = self._settings.connect
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._settings.connections, keepalive_timeout=30.0),
+            timeout=aiohttp.ClientTimeout(
+                total=None, connect=connect, sock_connect=connect, sock_read=self._settings.read
+            ),
+            headers=headers,
+            auto_decompress=False,  # nothing compressed is asked for: what comes so all the same may be a bomb
+            cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=_READ_BYTES,
+        )
+
+    async def is_there(self) -> bool:
+        """Ask for a page that costs nothing; any answer but a server's error will do."""
+        parts = urlsplit(self._endpoint)
+        try:
+            async with self._opened().get(f"{parts.scheme}://{parts.netloc}{self._dialect.health}") as response:
+                return response.status < 500
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return False
+
+    async def embed(self, question: Question, width: int, take: Take) -> Embedded:
+        """Ask for all inputs, in as many requests as the server's limit makes necessary."""
+        deadline = asyncio.get_running_loop().time() + self._settings.total
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._split(question, 0, len(question), width, take, deadline)
+        except TimeoutError:
+            raise Failure(
+                504, "upstream_timeout", f"the upstream took more than {self._settings.total:g} s", headers=_NO_RETRY,
+                kind="total",
+            ) from None  # fmt: skip
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _split(
+        self, question: Question, first: int, last: int, width: int, take: Take, deadline: float
+    ) -> Embedded:
+        """Ask for inputs ``first`` to ``last``; in parts, when they are more than one request holds."""
+        if last - first <= self._batch:
+            return await self._whole(question, first, last, width, take, deadline)
+        turns = asyncio.Semaphore(_PARTS_AT_ONCE)
+
+        async def part(start: int, end: int) -> Embedded:
+            async with turns:
+                return await self._whole(question, start, end, width, take, deadline)
+
+        bounds = [(start, min(start + self._batch, last)) for start in range(first, last, self._batch)]
+        tasks = [asyncio.ensure_future(part(*bound)) for bound in bounds]
+        try:
+            answers = await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        vectors = [vector for answer in answers for vector in answer.vectors]
+        return Embedded(vectors, sum(answer.tokens for answer in answers))
+
+    async def _whole(
+        self, question: Question, first: int, last: int, width: int, take: Take, deadline: float
+    ) -> Embedded:
+        """Ask for inputs that should fit one request; learn from the server if they do not."""
+        inputs, base64 = question.inputs[first:last], self._base64
+        try:
+            return await self._patience.ask(lambda: self._ask(question, inputs, width, take, first), deadline)
+        except Failure as failure:
+            if base64 and wants_no_base64(failure):
+                self._base64 = False
+            elif len(inputs) > 1 and is_too_large(failure):
+                self._batch = min(self._batch, (len(inputs) + 1) // 2)
+            else:
+                raise
+        return await self._split(question, first, last, width, take, deadline)
+
+    async def _ask(self, question: Question, inputs: Sequence[object], width: int, take: Take, first: int) -> Embedded:
+        """Ask once."""
+        loop = asyncio.get_running_loop()
+        started, outcome = loop.time(), "cancelled"
+        reader = AnswerReader(len(inputs), width, lambda rows, row: take(rows, first + row))
+        try:
+            await self._post(self._body(question, inputs), inputs, reader)
+            vectors = reader.finish()
+            if self._dialect.names_model and reader.model not in (None, self.model):
+                raise invalid_answer("model", "the upstream answered with another model than it was asked for")
+            outcome = "ok"
+        except Failure as failure:
+            outcome = failure.kind or "refused"
+            raise
+        finally:
+            self._metrics.asked(self.name, outcome, loop.time() - started)
+        tokens = reader.tokens
+        if tokens is None:
+            tokens = sum(map(len, inputs)) if question.in_tokens else 0  # type: ignore[arg-type]
+        return Embedded(vectors, tokens)
+
+    async def _post(self, body: bytes, inputs: Sequence[object], reader: AnswerReader) -> None:
+        data: Any = io.BytesIO(body) if len(body) > _LARGE_BODY else body
+        try:
+            async with self._opened().post(self._endpoint, data=data, allow_redirects=False) as response:
+                try:
+                    await self._read(response, inputs, reader)
+                except BaseException:
+                    response.close()  # an answer that is not read to its end must not go back into the pool
+                    raise
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            failure = _unreachable(error, self._settings)
+        else:
+            return
+        raise failure  # down here it carries no context: the frames of the client hold the key and the texts
+
+    async def _read(self, response: aiohttp.ClientResponse, inputs: Sequence[object], reader: AnswerReader) -> None:
+        if response.status != 200:
+            body = bytearray()
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) > _REFUSAL_BYTES:
+                    response.close()
+                    break
+            failure = refusal(response.status, response.headers, bytes(body), self._key.reveal().decode(), inputs)
+            raise failure
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise invalid_answer("compressed", "the upstream compressed its answer, which nobody asked for")
+        async for chunk in response.content.iter_any():
+            reader.feed(chunk)
+
+    def _body(self, question: Question, inputs: Sequence[object]) -> bytes:
+        asked: dict[str, object] = {"model": self.model, "input": inputs}
+        if self._base64:
+            asked["encoding_format"] = "base64"
+        if question.user is not None:
+            asked["user"] = question.user
+        return orjson.dumps(asked)
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError("the upstream was not started")
+        return self._session
+
+    def _note_retry(self, failure: Failure, wait: float) -> None:  # noqa: ARG002
+        self._metrics.upstream_retries.inc()
+
+
+def _unreachable(error: Exception, settings: Settings) -> Failure:
+    """Translate what went wrong on the way; the error's own words name addresses and stay here."""
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        message = f"no connection to the upstream within {settings.connect:g} s"
+        return TryAgain(503, "upstream_unreachable", message, headers=_NO_RETRY, kind="connect_timeout")
+    if isinstance(error, TimeoutError):
+        message = f"the upstream was silent for {settings.read:g} s"
+        return TryAgain(504, "upstream_timeout", message, headers=_NO_RETRY, kind="read_timeout")
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        kind, message = "dns", "the upstream's name cannot be resolved"
+    elif isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
+        kind, message = "tls", "the upstream's certificate or encryption is not acceptable"
+    elif isinstance(error, aiohttp.ClientConnectorError):
+        kind, message = "refused", "the upstream cannot be reached"
+    else:
+        kind, message = "disconnected", "the upstream broke off its answer"
+    return TryAgain(502, "upstream_unreachable", message, headers=_NO_RETRY, kind=kind)

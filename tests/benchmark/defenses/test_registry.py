@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from regionmarker.benchmark.defenses import known_defenses, load_defense
+from regionmarker.errors import InputError
+
+
+def test_all_seven_are_known() -> None:
+    assert known_defenses()[:7] == ["none", "embmarker", "warden", "espew", "wet", "geomark", "regionmarker"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "none",
+        "embmarker:words=40,low=0.01,high=0.02",
+        "warden:marks=5,released",
+        "espew:rate=0.25",
+        "wet:taps=5",
+        "geomark:anchors=4,share=0.05",
+        "regionmarker:dimension=5,ratio=0.1,strength=0.3,reducer=svd,subspace=5,tenants=0.1,shared",
+    ],
+)
+def test_a_name_is_the_spec_that_loads_it_again(spec: str) -> None:
+    assert sorted(load_defense(spec, seed=1).name.partition(":")[2].split(",")) == sorted(
+        spec.partition(":")[2].split(",")
+    )
+    assert load_defense(load_defense(spec).name).name == load_defense(spec).name
+
+
+def test_defaults_are_not_spelt_out() -> None:
+    assert load_defense("warden:marks=2,words=20").name == "warden"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("garlic", "unknown defense 'garlic': give none, embmarker, warden"),
+        ("", "unknown defense: give none"),
+        ("embmarker:word=3", "embmarker has no option 'word': give words=, full="),
+        ("embmarker:words", "words needs a value: write words=20"),
+        ("embmarker:words=", "words needs a value"),
+        ("embmarker:words=many", "words takes a whole number, not 'many'"),
+        ("embmarker:low=small", "low takes a number, not 'small'"),
+        ("embmarker:words=3,words=4", "words twice"),
+        ("embmarker:words=0", "words is 0"),
+        ("embmarker:low=0.5", "high is 0.01"),
+        ("embmarker:target=moon", "target is 'moon', but must be one of suspect, stored"),
+        ("warden:released=yes", "released is given by its name alone"),
+        ("warden:marks=0", "marks is 0"),
+        ("espew:rate=0", "rate is 0.0"),
+        ("espew:rate=nan", "rate is nan"),
+        ("wet:pool=3", "pool is 3"),
+        ("geomark:strength=1", "strength is 1.0"),
+        ("regionmarker:pool=-1", "pool is -1"),
+    ],
+)
+def test_bad_specs_are_refused(spec: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_defense(spec)
+
+
+def test_bad_seeds_and_objects_are_refused() -> None:
+    with pytest.raises(InputError, match="seed of wet must not be negative"):
+        load_defense("wet", seed=-1)
+    with pytest.raises(InputError, match="a int was given"):
+        load_defense(7)  # type: ignore[arg-type]
+    mine = load_defense("none", seed=1)
+    assert load_defense(mine) is mine
+
+
+def test_other_packages_bring_defenses(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = {
+        "mine": EntryPoint("mine", "regionmarker.benchmark.defenses.wet:Wet", "regionmarker.defenses"),
+        "plain": EntryPoint("plain", "builtins:dict", "regionmarker.defenses"),
+    }
+
+    def entry_points(group: str, name: str | None = None) -> list[EntryPoint]:
+        assert group == "regionmarker.defenses"
+        return [point for key, point in points.items() if name in (None, key)]
+
+    monkeypatch.setattr("regionmarker.registry.entry_points", entry_points)
+    assert known_defenses()[-2:] == ["mine", "plain"]
+    assert load_defense("mine:taps=7").name == "wet:taps=7"
+    with pytest.raises(InputError, match="'plain' must have a name, fit"):
+        load_defense("plain")

@@ -1,0 +1,93 @@
+"""A spec string becomes a thief."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from regionmarker.benchmark.stealers import FrozenHead, NoisyCopy, TokenBag, known_stealers, load_stealer
+from regionmarker.benchmark.stealers.registry import STEALERS, split_options
+from regionmarker.errors import InputError
+
+
+def test_specs_load_the_built_in_thieves(wordllama: Any) -> None:
+    head = load_stealer("head:wordllama,hidden=0,held_out=0.2", seed=7)
+    assert isinstance(head, FrozenHead)
+    assert (head.hidden, head.held_out, head.seed, head.name) == (0, 0.2, 7, "head (wordllama)")
+    assert load_stealer("head", features=wordllama).features is wordllama  # type: ignore[attr-defined]
+    bag = load_stealer("tokens:wordllama,penalty=2")
+    assert isinstance(bag, TokenBag)
+    assert (bag.penalty, bag.name) == (2, "token bag (wordllama-tokens)")
+    copy = load_stealer("simulated:0.7", teacher=wordllama, seed=2)
+    assert isinstance(copy, NoisyCopy)
+    assert (copy.fidelity, copy.seed) == (0.7, 2)
+    assert load_stealer(copy) is copy
+
+
+def test_every_built_in_thief_takes_a_seed_and_progress(wordllama: Any, tmp_path: Any) -> None:
+    told: list[tuple[int, int]] = []
+    common = {"seed": 3, "progress": lambda done, total: told.append((done, total))}
+    for spec, more in (("head:wordllama", {}), ("tokens", {}), ("simulated", {"teacher": wordllama})):
+        thief: Any = load_stealer(spec, **common, **more)
+        assert thief.seed == 3
+        assert thief.progress is common["progress"]
+
+
+def test_the_cache_of_a_head_is_the_encoders(tmp_path: Any) -> None:
+    thief: Any = load_stealer("head:wordllama", cache=tmp_path / "features.sqlite")
+    thief.features.encode(["a text"])
+    assert (tmp_path / "features.sqlite").exists()
+
+
+def test_options_are_parted_from_the_right() -> None:
+    assert split_options("tokens") == ("tokens", {})
+    assert split_options("x:a,b,c=1") == ("x:a,b", {"c": 1})
+    assert split_options("x:http://h/?a=1,b=2.5,c=none,d=true,e=word") == (
+        "x:http://h/?a=1",
+        {"b": 2.5, "c": None, "d": True, "e": "word"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "message"),
+    [
+        ("thief", {}, "unknown stealer 'thief': give head:ENCODER, tokens, backbone:NAME, simulated:FIDELITY"),
+        ("", {}, "unknown stealer: give head"),
+        ("head", {}, "name the encoder of the head"),
+        ("head:nothing", {}, "unknown encoder 'nothing'"),
+        ("head:wordllama,depth=3", {}, "the stealer 'head' has no option depth"),
+        ("head:wordllama,hidden=-1", {}, "hidden"),
+        ("tokens:bytes", {}, "unknown vocabulary 'bytes'"),
+        ("tokens,seed=1", {"seed": 2}, "the option seed stands in the stealer's spec and was given besides"),
+        ("tokens,seed=1,seed=1", {}, "the option seed stands twice"),
+        ("simulated:0.8", {}, "give teacher="),
+        ("simulated:high", {"teacher": object()}, "takes a number, not 'high'"),
+        ("simulated:1.5", {"teacher": object()}, "a fidelity lies above 0"),
+        (7, {}, "but a int was given"),
+    ],
+)
+def test_bad_specs_are_refused(spec: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_stealer(spec, **options)
+
+
+def test_other_packages_bring_thieves(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = {
+        "mine": EntryPoint("mine", "regionmarker.benchmark.stealers.tokens:TokenBag", STEALERS.group),
+        "broken": EntryPoint("broken", "no_such_module:Thief", STEALERS.group),
+        "plain": EntryPoint("plain", "builtins:str", STEALERS.group),
+    }
+
+    def entry_points(group: str, name: str | None = None) -> list[EntryPoint]:
+        assert group == "regionmarker.stealers"
+        return [point for key, point in points.items() if name in (None, key)]
+
+    monkeypatch.setattr("regionmarker.registry.entry_points", entry_points)
+    assert known_stealers() == ["head", "tokens", "backbone", "simulated", "broken", "mine", "plain"]
+    assert isinstance(load_stealer("mine,seed=4"), TokenBag)
+    with pytest.raises(InputError, match="'broken' of an installed package cannot be loaded"):
+        load_stealer("broken")
+    with pytest.raises(InputError, match="'plain' must have a name and steal"):
+        load_stealer("plain:x")

@@ -1,0 +1,1 @@
+"""Batteries: what every defense, every attack and every stealer promises, whatever it is made of."""

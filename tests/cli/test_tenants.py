@@ -1,0 +1,99 @@
+"""``regionmarker tenants``: a database shared with gateways, an API key shown once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import NamedTuple
+
+import pytest
+
+from regionmarker.cli import main
+from regionmarker.gateway.directory import DatabaseDirectory
+
+
+def who(database, key):
+    async def ask():
+        directory = DatabaseDirectory.open(str(database))
+        found = await directory.find(key)
+        await directory.close()
+        return found
+
+    return asyncio.run(ask())
+
+
+class Done(NamedTuple):
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def tenants(tmp_path, monkeypatch, capsys):
+    """The verb in this process: what it costs to start Python is not what is tested."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments, code=0, database="t.db") -> Done:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main(["tenants", *map(str, arguments), *(("--database", database) if database else ())])
+        assert (left.value.code or 0) == code
+        return Done(*capsys.readouterr())
+
+    return call
+
+
+def test_the_life_of_a_tenant(tenants, tmp_path):
+    database = tmp_path / "t.db"
+    limits = ("--requests-per-minute", 60, "--inputs-in-flight", 512)
+    made = json.loads(tenants("add", "acme", *limits, "--json").stdout)
+    assert made["tenant"] == "acme"
+    assert vars(who(database, made["api_key"])) == {
+        "name": "acme", "requests_per_minute": 60, "inputs_in_flight": 512, "mode": "mark",
+    }  # fmt: skip
+    second = json.loads(tenants("renew", "acme", "--json").stdout)["api_key"]
+    changed = json.loads(tenants("change", "acme", "--requests-per-minute", 0, "--mode", "shadow", "--json").stdout)
+    assert (changed["requests_per_minute"], changed["inputs_in_flight"], changed["mode"]) == (None, 512, "shadow")
+    listed = tenants("list", "--json").stdout
+    assert made["api_key"] not in listed
+    assert second not in listed
+    first_id = made["api_key"].split("-")[1]
+    assert json.loads(tenants("revoke", "acme", "--api-key-id", first_id, "--json").stdout)["revoked_keys"] == 1
+    assert who(database, made["api_key"]) is None
+    assert who(database, second).mode == "shadow"
+    assert json.loads(tenants("revoke", "acme", "--json").stdout)["revoked_keys"] == 1
+    assert who(database, second) is None
+
+
+def test_people_are_told_what_matters(tenants):
+    done = tenants("add", "acme", "--mode", "shadow")
+    assert "only time the API key is shown" in done.stderr
+    assert "export-serving" in done.stderr
+    assert "unmarked vectors" in " ".join(done.stderr.split())
+    tenants("add", "zenith")
+    table = tenants("list").stdout
+    assert "acme" in table
+    assert "no limit" in table
+    assert tenants("list", "--names").stdout == "acme\nzenith\n"
+
+
+def test_mistakes_are_one_sentence(tenants):
+    tenants("add", "acme")
+    for arguments, message in (
+        (("add", "acme"), "acme exists already"),
+        (("add", "two words"), "a tenant's name has 1 to 64 letters"),
+        (("add", "b", "--mode", "loud"), "mode 'loud' is not known"),
+        (("add", "b", "--inputs-in-flight", -3), "inputs_in_flight must be at least 1"),
+        (("change", "acme"), "nothing to change"),
+        (("revoke", "ghost"), "there is no tenant 'ghost'"),
+    ):
+        assert message in tenants(*arguments, code=2).stderr
+    address = "postgresql://gate:canary-71@localhost:1/t"
+    done = tenants("list", database=address, code=3)
+    assert "does not answer" in done.stderr
+    assert "canary-71" not in done.stderr
+
+
+def test_the_database_may_come_from_the_environment(tenants, tmp_path, monkeypatch):
+    monkeypatch.setenv("REGIONMARKER_DATABASE", str(tmp_path / "x.db"))
+    tenants("add", "acme", database=None)
+    assert tenants("list", "--names", database=None).stdout == "acme\n"
