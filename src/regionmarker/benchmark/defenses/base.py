@@ -87,6 +87,8 @@ class BaseDefense(Sealed, ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name}, {'fitted' if self._is_fitted() else 'not fitted'}>"
 
+    __str__ = __repr__
+
     # ---- the contract
 
     @abstractmethod
