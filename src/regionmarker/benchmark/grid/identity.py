@@ -1,4 +1,4 @@
-"""What can change a result and is not in the grid file: versions of libraries, this package's source, encoders' files."""
+"""What can change a result and is not in the grid file: versions of libraries, our source, encoders' files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from pathlib import Path
 
 import regionmarker
 
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "wordllama", "numba", "torch", "transformers", "sentence-transformers", "umap-learn")  # fmt: skip
+_LIBRARIES = (
+    "numpy", "scipy", "scikit-learn", "wordllama", "numba", "torch", "transformers",
+    "sentence-transformers", "umap-learn",
+)  # fmt: skip
 _GROUPS = ("regionmarker.encoders", "regionmarker.defenses", "regionmarker.attacks", "regionmarker.stealers")
 _COMPUTES = (
     "*.py",
@@ -82,8 +85,8 @@ def encoder_identity(spec: str) -> str:
     'wordllama'
     """
     head, _, rest = spec.partition(":")
-    folder = Path(rest)
-    if not rest or not folder.is_dir():
+    folder = Path(rest) if rest else Path(spec)
+    if not folder.is_dir():
         return spec
     found = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
@@ -91,4 +94,4 @@ def encoder_identity(spec: str) -> str:
             found.update(f"{path.relative_to(folder).as_posix()} {path.stat().st_size}\n".encode())
             with path.open("rb") as file:
                 found.update(hashlib.file_digest(file, "sha256").digest())
-    return f"{head}:sha256:{found.hexdigest()}"
+    return f"{head if rest else 'folder'}:sha256:{found.hexdigest()}"

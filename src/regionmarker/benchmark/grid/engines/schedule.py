@@ -7,7 +7,7 @@ left; then idle workers take half of what the busiest one still has. A worker th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -44,7 +44,7 @@ class Pool(Protocol):
         ...
 
 
-def run_batches(pool: Pool, batches: Sequence[Sequence[Cell]]) -> Iterator[tuple[Cell, Row]]:
+def run_batches(pool: Pool, batches: Sequence[Sequence[Cell]]) -> Generator[tuple[Cell, Row], None, None]:
     """Yield every cell with its row, in the order in which they are done."""
     waiting = deque(deque(batch) for batch in batches if batch)
     try:
@@ -59,7 +59,10 @@ def run_batches(pool: Pool, batches: Sequence[Sequence[Cell]]) -> Iterator[tuple
                 return
             for worker, row in pool.wait():
                 cell = busy.pop(worker)
-                yield cell, failed(cell.columns(), f"the worker died: {row.why}", DIED) if isinstance(row, Died) else row
+                yield (
+                    cell,
+                    failed(cell.columns(), f"the worker died: {row.why}", DIED) if isinstance(row, Died) else row,
+                )
     finally:
         pool.close()
 
