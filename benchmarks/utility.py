@@ -234,12 +234,13 @@ def main() -> None:
     parser.add_argument("--encoder", default="sentence-transformers:all-MiniLM-L6-v2")
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--keys", type=int, default=10)
+    parser.add_argument("--keys", type=int, default=10, help="for STS-B and Cranfield")
+    parser.add_argument("--classification-keys", type=int, default=10)
     parser.add_argument("--stolen-keys", type=int, default=3)
     options = parser.parse_args()
     log = Log(options.work / "utility.jsonl")
     similarity_and_retrieval(log, options.data, load_encoder(options.encoder, cache=options.cache), options.keys)
-    classification(log, options.data, options.keys, options.stolen_keys)
+    classification(log, options.data, options.classification_keys, options.stolen_keys)
     report(log)
 
 
