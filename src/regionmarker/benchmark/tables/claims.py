@@ -40,9 +40,9 @@ def leaderboard(results: Results) -> Iterable[Table]:
                  "neighbours kept")  # fmt: skip
         note = (
             "Power: the mean, over the attacks that all met, of the share of copies that the decoy test catches at "
-            f"{LEVEL:g}. Resisted: at least {RESISTS:.0%} of the copies are caught. Equal utility: the mark costs at most "
-            f"{MOST_LOST:g} points of accuracy on average, allowing for two standard errors; those that cost more rank "
-            "behind."
+            f"{LEVEL:g}. Resisted: at least {RESISTS:.0%} of the copies are caught. Equal utility: the mark costs at "
+            f"most {MOST_LOST:g} points of accuracy on average, allowing for two standard errors; those that cost more "
+            "rank behind."
         )
         yield Table("leaderboard", "Leaderboard", heads, rows, note)
 
