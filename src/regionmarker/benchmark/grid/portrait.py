@@ -43,7 +43,8 @@ def _regions(cell: Cell, bench: Workbench) -> dict[str, list[float] | str]:
     texts, found = [corpus.texts[place] for place in own], dict[str, list[float] | str]()
     for reducer in _REDUCTIONS:
         try:
-            marker = RegionMarker(reducer=reducer, subspace=4, seed=cell.seed, pool=64, reservoir=256)
+            space = 4 if reducer in ("pca", "svd") else None  # the paper's; the other reductions have no choice
+            marker = RegionMarker(reducer=reducer, subspace=space, seed=cell.seed, pool=64, reservoir=256)
             numbers = marker.fit(texts, embeddings=corpus.clean[own]).regions(corpus.clean)
         except RegionMarkerError as error:
             found[reducer] = str(error)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import mean, stdev
 
 from regionmarker.benchmark.tables.power import losses
-from regionmarker.benchmark.tables.results import LEVEL, SCHEMES, Results, label, mean_sd, plain, share
+from regionmarker.benchmark.tables.results import LEVEL, SCHEMES, Results, label, mean_sd, plain, scheme, share
 from regionmarker.benchmark.tables.table import Table
 
 MOST_LOST = 0.5
@@ -27,9 +27,10 @@ def leaderboard(results: Results) -> Iterable[Table]:
     A scheme with several settings takes part with the one that catches most within the standard of utility.
     """
     best: list[Standing] = []
+    common = _common_attacks(results)
     for name in (name for name in SCHEMES if name != "none"):
         groups = results.of(name).by(lambda row: label(row["defense"])).items()
-        found = [standing for defense, some in groups if (standing := _standing(defense, some)) is not None]
+        found = [standing for defense, some in groups if (standing := _standing(defense, some, common)) is not None]
         best += [min(found, key=lambda standing: standing[0])] if found else []
     best.sort(key=lambda standing: standing[0])
     rows = tuple((str(place), *cells) for place, (_, cells) in enumerate(best, start=1))
@@ -38,18 +39,27 @@ def leaderboard(results: Results) -> Iterable[Table]:
                  "blameless caught", "published rule: copies", "published rule: blameless", "accuracy lost, points",
                  "neighbours kept")  # fmt: skip
         note = (
-            f"Power: the mean over attacks of the share of copies that the decoy test catches at {LEVEL:g}. Resisted: "
-            f"at least {RESISTS:.0%} of the copies are caught. Equal utility: the mark costs at most {MOST_LOST:g} "
-            "points of accuracy on average, allowing for two standard errors; those that cost more rank behind."
+            "Power: the mean, over the attacks that all met, of the share of copies that the decoy test catches at "
+            f"{LEVEL:g}. Resisted: at least {RESISTS:.0%} of the copies are caught. Equal utility: the mark costs at "
+            f"most {MOST_LOST:g} points of accuracy on average, allowing for two standard errors; those that cost more "
+            "rank behind."
         )
         yield Table("leaderboard", "Leaderboard", heads, rows, note)
 
 
-def _standing(defense: str, rows: Results) -> Standing | None:
-    groups = rows.copies.by("attack")
-    shares = [caught / judged for caught, judged in (some.detected() for some in groups.values()) if judged]
-    if not shares:
+def _common_attacks(results: Results) -> set[str]:
+    """Return the attacks that every scheme was put to: nobody gains by having met fewer."""
+    judged = results.where(plain).copies.where(error=None)
+    sets = [{row["attack"] for row in some} for some in judged.by(lambda row: scheme(row)).values()]
+    return set.intersection(*sets) if sets else set()
+
+
+def _standing(defense: str, rows: Results, attacks: set[str]) -> Standing | None:
+    rows = rows.where(lambda row: row["stealer"] == "" or row["attack"] in attacks)
+    groups = rows.copies.where(error=None).by("attack")
+    if not attacks or set(groups) != attacks:
         return None
+    shares = [caught / judged for caught, judged in (some.detected() for some in groups.values())]
     lost = losses(rows)
     dear = _is_dear(lost)
     power = sum(shares) / len(shares)
@@ -89,7 +99,8 @@ def claims(results: Results) -> Iterable[Table]:
     lost = losses(rows)
     if lost:
         kept = mean_sd(rows.values("overlap"), 3)
-        verdict = "does not hold" if _is_dear(lost) else "holds" if mean(lost) <= MOST_LOST else "cannot be told"
+        sure = len(lost) >= 3 and mean(lost) <= MOST_LOST
+        verdict = "does not hold" if _is_dear(lost) else "holds" if sure else f"cannot be told from {len(lost)} keys"
         lines.append(("negligible effect on utility", verdict, f"{mean_sd(lost)} points of accuracy lost",
                       f"{kept} of the ten nearest neighbours kept"))  # fmt: skip
     if lines:
