@@ -124,8 +124,8 @@ class StubUpstream(Looping):
         try:
             while await self._one(reader, writer):
                 pass
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the client has left, or the test has ended
         finally:
             self.open -= 1
             writer.close()

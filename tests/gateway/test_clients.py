@@ -106,6 +106,7 @@ def pip(request, name: str, check: str, *packages: str) -> Path:
 def run(serving, folder: Path, *command: str) -> list[list[list[float]]]:
     """Run a client's program; it prints the vectors of what it asked."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "OPENAI_BASE_URL": f"{serving.url}/v1"}
+    environment["OPENAI_API_BASE"] = environment["OPENAI_BASE_URL"]  # what LlamaIndex looks at
     environment |= {
         "OPENAI_API_KEY": "anything",
         "MODEL": MODEL,
