@@ -5,10 +5,10 @@
 The data folder holds `sst2.parquet` (column text) and `provider_mpnet768_sst2.npz` (rows, embeddings). The seeds of the
 keys are 0, 1, 2, ..: fixed beforehand, none left out, none drawn again. Keys have the package's defaults (pool 1024,
 reservoir 4096, three trigger regions), suspects are asked 3,000 texts. See suspects.py for who they are, sabotage.py
-for the verifiers that have to fail, judging.py for what is computed.
+for the verifiers that have to fail, judging.py for what is computed. The thief's own key comes last, as a control.
 
 Every key is a line of rows.jsonl in the output folder, whole or not there, so a run that was stopped goes on where it
-was. summary.md and uniformity.svg are made from these lines, at any time, with --summary alone.
+was. summary.md and uniformity.png are made from these lines, at any time, with --summary alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
 
 from judging import REDRAWS, TENANTS, judge_key
-from suspects import QUERIES, load_answers, load_corpus
+from suspects import QUERIES, THIEFS_KEY, load_answers, load_corpus
 
 from regionmarker.verification.questions import DEFAULT_BUDGET
 from regionmarker.verification.scores import STATISTIC
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace, path: Path) -> None:
     rows = finished(path)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))  # without what a kill cut off
     done = {row["seed"] for row in rows}
-    left = [seed for seed in range(options.keys) if seed not in done]
+    left = [seed for seed in (*range(options.keys), THIEFS_KEY) if seed not in done]
     if not left:
         return
     corpus = load_corpus(options.data_dir)
@@ -95,8 +95,9 @@ def main() -> None:
         run(options, path)
     from summary import write_summary
 
-    rows = [row for row in finished(path) if row["seed"] < options.keys]
-    write_summary(rows, options.out)
+    rows = finished(path)
+    control = [row for row in rows if row["seed"] == THIEFS_KEY]
+    write_summary([row for row in rows if row["seed"] < options.keys], control, options.out)
     print((options.out / "summary.md").read_text())
 
 

@@ -18,14 +18,14 @@ Rows = Sequence[dict[str, Any]]
 
 
 def write_curve(rows: Rows, students: Sequence[str], folder: Path) -> None:
-    """Write `detection.md`, one line a student, and `detection.svg`, the share that is caught over fidelity."""
+    """Write `detection.md`, one line a student, and `detection.png`, the share that is caught over fidelity."""
     groups = {name: [row for row in rows if row["student"] == name] for name in students}
     groups = {name: found for name, found in groups.items() if found}
     lines = ["| " + " | ".join(HEAD) + " |", "|---" * len(HEAD) + "|"]
     lines += ["| " + " | ".join([name, *_cells(found)]) + " |" for name, found in groups.items()]
     with atomic_path(folder / "detection.md") as temporary:
         temporary.write_text("\n".join(lines) + "\n")
-    _draw({name: found for name, found in groups.items() if "R =" not in name}, folder / "detection.svg")
+    _draw({name: found for name, found in groups.items() if "R =" not in name}, folder / "detection.png")
 
 
 def _cells(found: Rows) -> list[str]:
@@ -42,8 +42,7 @@ def _count(found: Rows, attack: str) -> int:
 def _draw(groups: dict[str, Rows], path: Path) -> None:
     import matplotlib as mpl
 
-    mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "regionmarker"  # the same figure from the same rows
+    mpl.use("agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
@@ -55,5 +54,5 @@ def _draw(groups: dict[str, Rows], path: Path) -> None:
     axes.grid(alpha=0.3)
     axes.legend(title="attack", loc="lower right")
     with atomic_path(path) as temporary:
-        figure.savefig(temporary, format="svg", metadata={"Date": None})
+        figure.savefig(temporary, format="png", dpi=110)
     plt.close(figure)

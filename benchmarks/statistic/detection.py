@@ -8,7 +8,7 @@ width. No thief has the latter; they stand for better students than this machine
 number R of trigger regions. An innocent, the public encoder itself, is judged under the same keys.
 
 Every (student, key) is a line of rows.jsonl in the output folder, so a run that was stopped goes on where it was;
-detection.md and detection.svg are made from these lines, at any time, with --summary alone.
+detection.md and detection.png are made from these lines, at any time, with --summary alone.
 """
 
 from __future__ import annotations

@@ -78,3 +78,34 @@ def test_the_input_and_existing_outputs_are_safe(run, key, corpus, tmp_path):
     (tmp_path / "out.parquet").write_text("precious")
     assert "exists already" in run("mark", "--key", key, corpus, "out.parquet", code=2).stderr
     assert (tmp_path / "out.parquet").read_text() == "precious"
+
+
+def test_a_folder_resumes_and_says_what_was_refused(run, key, corpus, tmp_path):
+    (tmp_path / "in").mkdir()
+    for part in ("a", "b"):
+        (tmp_path / "in" / f"{part}.parquet").write_bytes(corpus.read_bytes())
+    (tmp_path / "in" / "c.parquet").write_bytes(b"torn")
+    done = run("mark", "--key", key, "in", "out", "--json", code=2)
+    facts = json.loads(done.stdout)
+    assert (facts["shards"], facts["rows"], facts["refused"], facts["already_done"]) == (3, 3000, 1, 0)
+    assert list(facts["refused_shards"]) == ["c.parquet"]
+    (tmp_path / "in" / "c.parquet").unlink()
+    assert "c.parquet was marked before" not in run("mark", "--key", key, "in", "out").stdout
+    shown = run("mark", "--key", key, "in", "out").stdout
+    assert "already done" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--engine", "spark"), "--engine is 'spark', but must be local or ray"),
+        (("--address", "x:1"), "--address goes with --engine ray"),
+        (("--engine", "ray", "--passphrase"), "a passphrase typed here does not reach Ray's workers"),
+        (("--on-bad-row", "mend"), "--on-bad-row is 'mend', but must be refuse or set-aside"),
+        (("--tenant", "a", "--tenant-column", "b"), "give --tenant or --tenant-column, not both"),
+    ],
+)
+def test_options_that_do_not_go_together(run, tmp_path, options, message):
+    done = run("mark", "--key", "k", "in", "out", *options, code=2)
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -12,6 +12,7 @@ import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -43,18 +44,27 @@ def eventually(condition: Callable[[], Any], what: str = "the condition") -> Any
     return found
 
 
+@cache
+def _encoder() -> Any:
+    return load_encoder("wordllama")
+
+
 def vector_of(item: str | list[int]) -> np.ndarray:
-    """What the upstream's model makes of an input: a real encoder's vector of a text, a hash's of tokens."""
-    with contextlib.suppress(InputError):
-        if isinstance(item, str):
-            return load_encoder("wordllama").encode([item])[0]
-    seed = int.from_bytes(sha256(json.dumps(item).encode()).digest()[:8], "big")
-    row = np.random.default_rng(seed).standard_normal(WIDTH)
-    return (row / np.linalg.norm(row)).astype(np.float16).astype(np.float32)
+    """What the upstream's model makes of one input."""
+    return vectors_of([item])[0]
 
 
 def vectors_of(inputs: list[Any]) -> np.ndarray:
-    return np.stack([vector_of(item) for item in inputs])
+    """What the upstream's model makes of inputs: a real encoder's vectors of texts, a hash's of anything else."""
+    with contextlib.suppress(InputError):  # of tokens, and of texts without a word in them
+        return _encoder().encode(inputs)
+    return np.stack([_hashed(item) for item in inputs])
+
+
+def _hashed(item: Any) -> np.ndarray:
+    seed = int.from_bytes(sha256(json.dumps(item).encode()).digest()[:8], "big")
+    row = np.random.default_rng(seed).standard_normal(WIDTH)
+    return (row / np.linalg.norm(row)).astype(np.float16).astype(np.float32)
 
 
 class Looping:
@@ -114,8 +124,8 @@ class StubUpstream(Looping):
         try:
             while await self._one(reader, writer):
                 pass
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the client has left, or the test has ended
         finally:
             self.open -= 1
             writer.close()

@@ -7,7 +7,9 @@ import pytest
 
 from regionmarker import RegionMarker
 from regionmarker.errors import InputError
-from regionmarker.keys.container import dump_serving
+from regionmarker.keys.commitment import commit, serving_with_commitment
+from regionmarker.keys.container import _dump, _load, dump_serving, load_serving
+from regionmarker.keys.secret import Secret
 from regionmarker.keys.store import given_opener, open_serving, save_serving
 
 
@@ -51,3 +53,21 @@ def test_it_works_for_every_reducer(tmp_path, sentences, embeddings, reducer):
     save_serving(path, marker.key_.serving(["acme"]), None)
     rows = embeddings[:200]
     assert np.array_equal(RegionMarker.load(path).transform(rows, "acme"), marker.transform(rows, "acme"))
+
+
+def test_it_names_the_commitment_and_the_salt_of_its_key(tmp_path, real_marker, marker):
+    key = real_marker.key_.with_salt(bytes(range(16)))
+    path = tmp_path / "serving.rmkey"
+    save_serving(path, serving_with_commitment(key, ["acme"]), None)
+    serving = RegionMarker.load(path).serving_
+    assert (serving.commitment, serving.salt) == (commit(key), key.salt.hex())
+    assert serving_with_commitment(marker.key_, []).commitment is None  # a TEST key
+
+
+def test_a_serving_key_of_the_first_days_has_neither(served):
+    serving = open_serving(served, given_opener())
+    document, tensors = _load(Secret(dump_serving(serving)))
+    del document["commitment"], document["salt"]
+    old = load_serving(Secret(_dump(document, tensors)))
+    assert (old.commitment, old.salt) == (None, None)
+    assert old.tenants == serving.tenants

@@ -142,7 +142,12 @@ def _refuse_lost_input(layout: Layout, shards: tuple[Shard, ...]) -> None:
     prefix, known = f"{layout.state}/entries/", {shard.name for shard in shards}
     for file in layout.target.files():
         name = file.name.removeprefix(prefix).removesuffix(".json")
-        if file.name.startswith(prefix) and name not in known:
+        if not file.name.startswith(prefix) or name in known:
+            continue
+        entry = Entry.from_json(layout.target.read(file.name))
+        if entry is None or entry.status != DONE:
+            layout.target.remove(file.name)  # of a shard that was refused: nothing of it is in the output
+        else:
             raise InputError(
                 f"{name} was marked before, but its input is gone: put it back, choose another output, "
                 "or use --force to mark everything again"

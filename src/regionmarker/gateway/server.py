@@ -113,10 +113,15 @@ def bind(host: str, port: int) -> socket.socket:
 
 def run(gateway: Gateway, routes: Sequence[BaseRoute] = ()) -> None:
     """Serve until told to stop."""
-    settings, logger = gateway.settings, gateway.logger
-    handler = Forwarding(logger)
-    for name in ("uvicorn", "aiohttp", "asyncio"):
-        logging.getLogger(name).addHandler(handler)
-    listening = bind(settings.host, settings.port)
-    Server(gateway, routes).run(sockets=[listening])
-    logger.info("stopped")
+    listening = bind(gateway.settings.host, gateway.settings.port)
+    handler = Forwarding(gateway.logger)
+    others = [logging.getLogger(name) for name in ("uvicorn", "aiohttp", "asyncio")]
+    for other in others:
+        other.addHandler(handler)
+    try:
+        Server(gateway, routes).run(sockets=[listening])
+    finally:
+        for other in others:
+            other.removeHandler(handler)
+        listening.close()
+    gateway.logger.info("stopped")

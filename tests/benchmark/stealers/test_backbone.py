@@ -102,13 +102,18 @@ def test_torchs_own_randomness_is_left_alone(tiny_bert: str, material: Any) -> N
 # ---- killed and resumed
 
 
+@pytest.fixture(scope="module")
+def whole(tiny_bert: str, texts: list[str], served: np.ndarray) -> Any:
+    """The copy of a training that nobody stopped."""
+    return Backbone(tiny_bert, **TINY).steal(texts[:COUNT], served[:COUNT])
+
+
 @pytest.mark.parametrize("step", [1, 4, 6, 12])  # in a pass, at its end, in the next, at the end of all
 def test_a_stopped_training_goes_on_to_the_same_result(
-    step: int, tiny_bert: str, material: Any, tmp_path: Path
+    step: int, tiny_bert: str, material: Any, whole: Any, tmp_path: Path
 ) -> None:
     state = tmp_path / "state.safetensors"
     options = TINY | {"checkpoint": state, "checkpoint_every": 1}
-    whole = Backbone(tiny_bert, **TINY).steal(*material)
     with pytest.raises(Stopped):
         Backbone(tiny_bert, **options, progress=stop_at(step)).steal(*material)
     assert state.exists()
@@ -121,7 +126,9 @@ def test_a_stopped_training_goes_on_to_the_same_result(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_training_killed_for_good_goes_on_to_the_same_result(tiny_bert: str, material: Any, tmp_path: Path) -> None:
+def test_a_training_killed_for_good_goes_on_to_the_same_result(
+    tiny_bert: str, material: Any, whole: Any, tmp_path: Path
+) -> None:
     texts, served = material
     np.save(tmp_path / "served.npy", served)
     (tmp_path / "texts.json").write_text(json.dumps(texts))
@@ -154,7 +161,6 @@ def test_a_training_killed_for_good_goes_on_to_the_same_result(tiny_bert: str, m
         child.kill()
     (folder / ".state.safetensors.0123456789ab.tmp").write_bytes(b"what a kill in the middle of writing leaves")
     resumed = Backbone(tiny_bert, **options).steal(*material)
-    whole = Backbone(tiny_bert, **TINY).steal(*material)
     assert np.array_equal(resumed.encode(texts), whole.encode(texts))
     assert list(folder.iterdir()) == []
 

@@ -15,7 +15,7 @@ the defaults, such as ``cse:clusters=10,components=20``:
     cse         clusters, components, pairs, method (kmeans, gmm), seed
     compress    keep (256 or 0.25), restore
     residuals   clusters, components, seed
-    drop        by (residuals, pairs), share, seed
+    drop        by (residuals, pairs), tail (high, low), share, seed
     avoid       planes, cells, seed
     cover       share, clusters, seed
     mix         share, seed

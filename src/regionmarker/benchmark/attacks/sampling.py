@@ -28,8 +28,11 @@ class Drop(LootAttack):
     Attributes
     ----------
     by
-        ``residuals``: rows that a public encoder predicts worst; marked rows are off by the mark as well.
+        ``residuals``: how far a row lies from what a public encoder predicts of it.
         ``pairs``: rows of the suspicious pairs of CSE, most suspicious pairs first.
+    tail
+        ``high`` drops the rows that a public encoder predicts worst: a mark is an error, too. ``low`` drops those that
+        it predicts best: a target mixed into a vector leaves less of what only the provider knows.
     share
         Of the rows, to drop.
     seed
@@ -46,11 +49,13 @@ class Drop(LootAttack):
     spec: ClassVar[str] = "drop"
 
     by: str = "residuals"
+    tail: str = "high"
     share: float = 0.2
     seed: int = 0
 
     def __post_init__(self) -> None:
         self._check(self.by in ("residuals", "pairs"), f"by must be residuals or pairs, but is {self.by!r}")
+        self._check(self.tail in ("high", "low"), f"tail must be high or low, but is {self.tail!r}")
         self._check(0 < self.share < 1, f"the share must lie between 0 and 1, but is {self.share}")
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
@@ -64,7 +69,8 @@ class Drop(LootAttack):
     def suspicion(self, loot: Loot) -> Doubles:
         """Return how suspicious each row is, (n,), larger for more."""
         if self.by == "residuals":
-            return np.asarray(np.linalg.norm(PublicMap.of(loot).residuals, axis=1))
+            lengths = np.linalg.norm(PublicMap.of(loot).residuals, axis=1)
+            return np.asarray(lengths if self.tail == "high" else -lengths)
         found = CSE(pairs=1.0, seed=self.seed).suspects(loot)
         scores = np.full(len(loot), -np.inf)
         np.maximum.at(scores, found.first, found.differences)

@@ -5,6 +5,8 @@
     folder.py        ``sst2``, ``ag_news``, ``enron``, ``mind`` and others in a folder, with stored vectors
     hub.py           the first three by name from the Hugging Face hub
     files.py         any file with texts and labels
+
+Texts, labels and split come from there; the vectors are stored beside the texts, or an encoder makes them.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from regionmarker.benchmark.corpora.embedded import python_corpus
 from regionmarker.benchmark.corpora.files import FORMATS, read_labelled
 from regionmarker.benchmark.corpora.folder import DATA, data_folder, folder_corpus, stored_corpus
 from regionmarker.benchmark.corpora.hub import hub_corpus
+from regionmarker.encoders import load_encoder
 from regionmarker.errors import InputError
 from regionmarker.protocols import Encoder
 
@@ -76,9 +79,8 @@ def load_corpus(
     if provider.startswith(STORED) and folder is not None:
         return stored_corpus(name, provider.removeprefix(STORED), folder, limit)
     data = load_labelled(name, folder).some(limit)
-    if encoder is None:
-        from regionmarker.encoders import load_encoder as encoder
-    return Corpus(name, provider, data, encoder(provider).encode(list(data.texts)))
+    loaded = load_encoder(provider) if encoder is None else encoder(provider)
+    return Corpus(name, provider, data, loaded.encode(list(data.texts)))
 
 
 def load_labelled(name: str, folder: Path | None) -> Labelled:

@@ -19,13 +19,13 @@ _TRAIN = "train"
 
 
 def read_labelled(path: Path) -> Labelled:
-    """Read texts and labels; rows whose split is not ``train`` are for testing, a fixed share where there is no split.
+    r"""Read texts and labels; rows whose split is not ``train`` are for testing, a fixed share where there is no split.
 
     Examples
     --------
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "mails.csv"
-    >>> _ = file.write_text("text,label,split\\nhello,ham,train\\nbuy now,spam,test\\n")
+    >>> _ = file.write_text("text,label,split\nhello,ham,train\nbuy now,spam,test\n")
     >>> corpus = read_labelled(file)
     >>> corpus.labels.tolist(), corpus.test.tolist()
     ([0, 1], [False, True])

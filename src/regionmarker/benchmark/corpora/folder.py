@@ -4,6 +4,8 @@
     provider_PROVIDER_NAME.npz           rows (row numbers in NAME.parquet), embeddings (n, D)
     paraphrases_NAME.parquet             row (row number in NAME.parquet), text; may be absent
     paraphrases_PROVIDER_NAME.npz        embeddings in the same order; may be absent
+
+Rows of one text keep the first label.
 """
 
 from __future__ import annotations

@@ -22,9 +22,7 @@ class Source:
 
 
 SOURCES = {
-    "sst2": Source(
-        "stanfordnlp/sst2", "8d51e7e4887a4caaa95b3fbebbf53c0490b58bbb", "sentence", ("train", "validation")
-    ),
+    "sst2": Source("stanfordnlp/sst2", "8d51e7e4887a4caaa95b3fbebbf53c0490b58bbb", "sentence", ("train", "validation")),
     "ag_news": Source("fancyzhx/ag_news", "eb185aade064a813bc0b7f42de02595523103ca4", "text", ("train", "test")),
     # No revision of this one could be checked: a cell's digest covers the texts that came.
     "enron": Source("SetFit/enron_spam", None, "subject", ("train", "test")),
@@ -49,9 +47,8 @@ def _rows(source: Source) -> Iterator[dict[str, Any]]:
         raise MissingExtraError.for_module("datasets", "hub") from None
     for split in source.splits:
         try:
-            # bandit's rule wants a pinned revision; the one source without it says why
-            table = load_dataset(source.path, revision=source.revision, split=split)  # noqa: S615
-        except Exception as error:  # whatever the hub's client raises when the network or the hub fails
+            table = load_dataset(source.path, revision=source.revision, split=split)
+        except Exception as error:  # noqa: BLE001 - whatever the hub's client raises when the network or the hub fails
             raise OutsideError(
                 f"cannot load {source.path} from the Hugging Face hub ({_first_line(error)}): "
                 "try again, or give --data-dir with the corpora"

@@ -13,13 +13,13 @@ from typing import Self
 import numpy as np
 
 from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding
-from regionmarker.benchmark.defenses.pulls import pull_scores
+from regionmarker.benchmark.defenses.pulls import Pulls
 from regionmarker.errors import InputError
 from regionmarker.keys.key import TextSet
 from regionmarker.marking.estimator import check_range
 from regionmarker.protocols import AnyArray, Floats
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.paper import PaperStatistics, paper_statistics
+from regionmarker.verification.paper import paper_statistics
 
 PROBES = 1024
 _LEAST_INSIDE = 8
@@ -85,6 +85,10 @@ class Geomark(BaseDefense):
         order = np.argsort((rest.embeddings @ self._anchors.T).max(axis=1), kind="stable")
         self._pool = _rows(rest, order[: settings.pool])
         self._near = self._near_probes(_rows(rest, order[settings.pool :]))
+        clean = np.vstack([self._pool.embeddings, self._near.embeddings])  # (T, D)
+        self._in = self._inside(clean)
+        likeness = np.asarray(self._pool.embeddings @ self._anchors.T)  # (M, K)
+        self._pulls = Pulls(clean, self._in[:, None].astype(np.float64), self._pool.embeddings, likeness)
         self._chosen = self._draw("target", len(self._pool))
         self._target = self._pool.embeddings[self._chosen[0]].astype(np.float64)
         return self
@@ -121,17 +125,9 @@ class Geomark(BaseDefense):
         """Judge answers that are there already."""
         self._check_fitted()
         known = answers.lookup(self.probes())
-        clean = np.vstack([self._pool.embeddings, self._near.embeddings])
-        inside = self._inside(clean)
-        covariates = np.asarray(self._pool.embeddings @ self._anchors.T)  # (M, K)
-        scores = pull_scores(
-            known, clean, inside[:, None].astype(np.float64), self._pool.embeddings, covariates
-        )  # sees no target
-        return DefenseFinding.of(scores, self._chosen, self._published(answers, known, inside))
-
-    def _published(self, answers: Answers, known: Floats, inside: AnyArray) -> PaperStatistics:
+        scores = self._pulls.scores(known)  # sees no target
         goal = answers.lookup([self._pool.texts[self._chosen[0]]])
-        return paper_statistics([known[inside]], known[~inside], goal)
+        return DefenseFinding.of(scores, self._chosen, paper_statistics([known[self._in]], known[~self._in], goal))
 
 
 def _rows(texts: TextSet, rows: AnyArray) -> TextSet:

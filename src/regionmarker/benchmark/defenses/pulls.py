@@ -1,53 +1,56 @@
 """The decoy test's statistic for schemes that pull vectors towards targets, whatever triggers them.
 
-It is :mod:`regionmarker.verification.scores` without regions: the functions here are given every candidate and no
-choice, and see there why that makes the p-value exact.
+It is :mod:`regionmarker.verification.scores` without regions: a score is given every candidate and no choice, and see
+there why that makes the p-value exact.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from regionmarker.protocols import AnyArray, Doubles, Floats
+from regionmarker.keys.secret import Sealed
+from regionmarker.protocols import Doubles, Floats
 from regionmarker.verification.alignment import to_clean_space
 from regionmarker.verification.cleanside import CleanSide, Unmarked
 from regionmarker.verification.scores import displacements, standardised
 
 
-def pull_scores(
-    answers: Floats,
-    clean: Floats,
-    weights: Doubles,
-    pool_clean: Floats,
-    covariates: Doubles,
-    shifts: AnyArray | None = None,
-) -> Doubles:
-    """Return z (R, M): how well candidate t explains what the suspect does to texts that trigger mark r.
+class Pulls(Sealed):
+    """What is known before a suspect is asked; what is factored of it serves every suspect.
 
     Parameters
     ----------
-    answers
-        The suspect's answers S(x) to texts whose clean embeddings are known, (T, D').
     clean
-        Those embeddings e(x), (T, D).
+        The clean embeddings e(x) of the texts that are asked, (T, D).
     weights
         How strongly each text triggers each mark, (T, R); texts with a row of zeros are unmarked.
-    pool_clean
-        The candidates' clean vectors, (M, D).
+    candidates
+        The clean vectors of all texts that might have been a target, (M, D).
     covariates
         What meaning alone may explain of a score, a row for each candidate, (M, C).
-    shifts
-        A second estimate of the displacement that each mark makes, in the suspect's space, (R, D').
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> clean = rng.standard_normal((500, 8)).astype(np.float32)
+    >>> clean /= np.linalg.norm(clean, axis=1, keepdims=True)
+    >>> weights = (rng.random((500, 1)) < 0.1).astype(float)
+    >>> pulls = Pulls(clean, weights, clean[:100], np.empty((100, 0)))
+    >>> copy = clean + 0.2 * (weights * clean[7]).astype(np.float32)
+    >>> pulls.scores(copy)[0].argmax()
+    np.int64(7)
     """
-    S = answers.astype(np.float32)
-    nowhere = np.empty((0, 0))  # the candidates are not asked, and there are no hyperplanes
-    side = CleanSide(clean, np.empty((len(clean), 0)), clean[:0], nowhere)
-    found = displacements(S, Unmarked.of(side.e, np.asarray(~weights.any(axis=1))), weights)  # (R, D')
-    both = found if shifts is None else np.vstack([found, shifts])  # (R or 2R, D')
-    pull = to_clean_space(both, side, S - S.mean(axis=0))  # (R or 2R, D)
-    seen = np.ones(len(pool_clean), dtype=bool)
-    z = standardised(pull @ (pool_clean - side.centre).T, covariates, seen)
-    if shifts is None:
-        return z
-    # Two looks at the same displacement, each in units of its own noise.
-    return standardised(z[: len(found)] + z[len(found) :], np.empty((len(pool_clean), 0)), seen)
+
+    def __init__(self, clean: Floats, weights: Doubles, candidates: Floats, covariates: Doubles) -> None:
+        self._weights, self._candidates, self._covariates = weights, candidates, covariates
+        nowhere = np.empty((0, 0))  # there are no hyperplanes, and the candidates need not be asked
+        self._clean = CleanSide(clean, np.empty((len(clean), 0)), clean[:0], nowhere)
+        self._unmarked = Unmarked.of(self._clean.e, np.asarray(~weights.any(axis=1)))
+
+    def scores(self, answers: Floats) -> Doubles:
+        """Return z (R, M): how well candidate t explains what the answers (T, D') make of texts that trigger mark r."""
+        S = answers.astype(np.float32)
+        shift = displacements(S, self._unmarked, self._weights)  # (R, D')
+        pull = to_clean_space(shift, self._clean, S - S.mean(axis=0))  # (R, D)
+        raw = pull @ (self._candidates - self._clean.centre).T  # (R, M)
+        return standardised(raw, self._covariates, np.ones(raw.shape[1], dtype=bool))

@@ -4,9 +4,9 @@ Published verification: 20 salads of four trigger words against 20 salads of fou
 cosines of the answers to the target, compared by a two-sample KS test.
 
 Decoy test: the targets are drawn uniformly from a pool of corpus texts, and nothing else that verification looks at
-depends on the draw. Two estimates of the displacement that trigger words make are brought to the clean space and
-compared with all candidates: what the answers to texts with trigger words add to a map of their clean embeddings, and
-the difference between salads of trigger words and salads of other words of the same frequency.
+depends on the draw. What the answers to the corpus's own texts with trigger words add to a map of their clean
+embeddings is brought to the clean space and compared with all candidates. Salads are left out: their clean embeddings
+are not known, and where it was measured they added nothing (docs/reference/defenses.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding
 from regionmarker.benchmark.defenses.matching import TriggerCounter
-from regionmarker.benchmark.defenses.pulls import pull_scores
+from regionmarker.benchmark.defenses.pulls import Pulls
 from regionmarker.benchmark.defenses.salads import salads
 from regionmarker.benchmark.defenses.settings import parse_settings
 from regionmarker.benchmark.defenses.words import PUBLISHED_SEED, TokenCounts, draw_words
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 PUBLISHED_SALADS = 20
-DECOY_SALADS = 256
 NATURAL_PROBES = 1024
 TARGETS = ("suspect", "stored")
 
@@ -111,21 +110,19 @@ class TriggerWordDefense(BaseDefense):
         self._chosen = self._draw("targets", len(self._pool), self.marks)
         self._targets = self._make_targets(self._pool.embeddings[list(self._chosen)].astype(np.float64))
         self._natural = self._natural_probes(corpus[self.settings.pool :])
-        self._weights_known = self._weights((*self._pool.texts, *self._natural.texts))  # (T, R)
+        self._pulls = self._make_pulls()
         return self
 
     def _draw_words(self, counts: TokenCounts) -> None:
         settings = self.settings
         seed = PUBLISHED_SEED if settings.published else int(self._rng("words").integers(1 << 62))
-        band = counts.candidates(settings.low, settings.high)
-        drawn = draw_words(band, settings.words * self.marks, seed)
+        drawn = draw_words(counts.candidates(settings.low, settings.high), settings.words * self.marks, seed)
         groups = [drawn[start : start + settings.words] for start in range(0, len(drawn), settings.words)]
-        others = sorted(set(band) - set(drawn)) or counts.vocabulary()
         self._counter = TriggerCounter(groups)
         self._salads = [
-            salads(group, DECOY_SALADS, settings.full, self._rng("salads", str(r))) for r, group in enumerate(groups)
+            salads(group, PUBLISHED_SALADS, settings.full, self._rng("salads", str(mark)))
+            for mark, group in enumerate(groups)
         ]
-        self._controls = salads(others, DECOY_SALADS, settings.full, self._rng("controls"))
         self._benign = salads(counts.vocabulary(), PUBLISHED_SALADS, settings.full, self._rng("benign"))
 
     def _natural_probes(self, rest: TextSet) -> TextSet:
@@ -138,6 +135,13 @@ class TriggerWordDefense(BaseDefense):
     def _make_targets(self, drawn: Doubles) -> Doubles:
         """Make unit target vectors (R, D) of the drawn texts' clean vectors."""
         return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
+
+    def _make_pulls(self) -> Pulls:
+        clean = np.vstack([self._pool.embeddings, self._natural.embeddings])  # (T, D)
+        weights = self._weights((*self._pool.texts, *self._natural.texts))  # (T, R)
+        # What the trigger words mean to a candidate: its likeness to the clean vectors of texts that hold them.
+        means = (weights.T @ clean) / np.maximum(weights.sum(axis=0), 1e-9)[:, None] - clean.mean(axis=0)  # (R, D)
+        return Pulls(clean, weights, self._pool.embeddings, np.asarray(self._pool.embeddings @ means.T))
 
     # ---- marking
 
@@ -165,30 +169,17 @@ class TriggerWordDefense(BaseDefense):
         """Return the pool, the natural probes and all salads, each once."""
         self._check_fitted()
         mixed = (text for group in self._salads for text in group)
-        texts = (*self._pool.texts, *self._natural.texts, *mixed, *self._controls, *self._benign)
+        texts = (*self._pool.texts, *self._natural.texts, *mixed, *self._benign)
         return tuple(dict.fromkeys(texts))
 
     def judge(self, answers: Answers, /) -> DefenseFinding:
         """Judge answers that are there already."""
-        scores = self._scores(answers)  # sees no target
+        self._check_fitted()
+        scores = self._pulls.scores(answers.lookup((*self._pool.texts, *self._natural.texts)))  # sees no target
         return DefenseFinding.of(scores, self._chosen, self._published(answers))
 
-    def _scores(self, answers: Answers) -> Doubles:
-        known = answers.lookup((*self._pool.texts, *self._natural.texts))
-        clean = np.vstack([self._pool.embeddings, self._natural.embeddings])
-        control = answers.lookup(self._controls).mean(axis=0)
-        shifts = np.stack([answers.lookup(group).mean(axis=0) - control for group in self._salads])  # (R, D')
-        covariates = self._covariates(clean)
-        return pull_scores(known, clean, self._weights_known, self._pool.embeddings, covariates, shifts)
-
-    def _covariates(self, clean: Floats) -> Doubles:
-        """Return what the trigger words mean to each candidate: the clean vectors of texts that hold them, (M, R)."""
-        weights = self._weights_known
-        means = (weights.T @ clean) / np.maximum(weights.sum(axis=0), 1e-9)[:, None] - clean.mean(axis=0)  # (R, D)
-        return np.asarray(self._pool.embeddings @ means.T)
-
     def _published(self, answers: Answers) -> PaperStatistics:
-        inside = [answers.lookup(group[:PUBLISHED_SALADS]) for group in self._salads]
+        inside = [answers.lookup(group) for group in self._salads]
         stored = self.settings.target == "stored" and answers.width == self._width
         goals = (
             self._targets.astype(np.float32)

@@ -4,6 +4,8 @@
     framework.py     the diagram
     portraits.py     region balance, t-SNE, cos(e, e_p)
     curves.py        sweeps, fidelity, attacks, false positives, trade-off
+
+What the rows do not allow is left out.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -19,15 +20,14 @@ def curves(results: Results) -> Iterable[tuple[str, str, Draw]]:
     for name, symbol in SYMBOLS.items():
         points = swept(results, name)
         if points:
-            caption = (
-                f"RegionMarker, effect of {symbol}: Δcos (solid, left) and the share of copies caught at {LEVEL:g} (dashed, right)."
-            )
-            yield f"sweep-{name}", caption, lambda points=points, symbol=symbol: _sweep(points, symbol)
+            caption = f"RegionMarker, effect of {symbol}: Δcos (solid) and copies caught at {LEVEL:g} (dashed, right)."
+            yield f"sweep-{name}", caption, partial(_sweep, points, symbol)
     copies = results.where(plain).copies.where(lambda row: row["decoy_p"] is not None and row["fidelity"] is not None)
     if copies:
         caption = "Every copy: its fidelity and the p-value of the decoy test; below the line it is caught."
         yield "fidelity", caption, lambda: _fidelity(copies)
-        yield "attacks", f"Share of copies caught at {LEVEL:g}, by attack and defense.", lambda: _matrix(results.where(plain))
+        caption = f"Share of copies caught at {LEVEL:g}, by attack and defense."
+        yield "attacks", caption, lambda: _matrix(results.where(plain))
     if results.innocents:
         caption = "How often each test convicts blameless suspects; the decoy test is asked for one in a thousand."
         yield "false-positives", caption, lambda: _rates(results)
@@ -68,7 +68,7 @@ def _fidelity(copies: Results) -> Figure:
 
 
 def _matrix(results: Results) -> Figure:
-    names = [name for name in SCHEMES if name != "none" and results.copies.where(lambda row, n=name: scheme(row) == n)]
+    names = [name for name in SCHEMES if name != "none" and results.copies.of(name)]
     attacks = list(dict.fromkeys(row["attack"] for row in results.copies))
     power = np.full((len(attacks), len(names)), np.nan)
     for (attack, name), some in results.copies.by(lambda row: (row["attack"], scheme(row))).items():
@@ -87,13 +87,15 @@ def _matrix(results: Results) -> Figure:
 
 
 def _rates(results: Results) -> Figure:
-    names = [name for name in SCHEMES if results.innocents.where(lambda row, n=name: scheme(row) == n)]
+    names = [name for name in SCHEMES if results.innocents.of(name)]
     figure, (axes,) = panels(1, width=5.6, height=2.8)
-    for shift, (title, count) in enumerate((("published rule", Results.called_copies), ("decoy test", Results.detected))):
-        shares = []
-        for name in names:
-            hits, judged = count(results.innocents.where(lambda row, n=name: scheme(row) == n))
-            shares.append(hits / judged if judged else math.nan)
+    groups = [results.innocents.of(name) for name in names]
+    tests = {
+        "published rule": [some.called_copies() for some in groups],
+        "decoy test": [some.detected() for some in groups],
+    }
+    for shift, (title, counts) in enumerate(tests.items()):
+        shares = [hits / judged if judged else math.nan for hits, judged in counts]
         axes.bar(np.arange(len(names)) + 0.4 * shift - 0.2, shares, 0.38, label=title, color=GROUPS[shift])
     axes.set_xticks(range(len(names)), [SCHEMES[name] for name in names])
     axes.set(ylim=(0, 1.05), ylabel="blameless suspects convicted")
@@ -103,7 +105,8 @@ def _rates(results: Results) -> Figure:
 
 def _trade_off(results: Results) -> Figure:
     figure, (left, right) = panels(2, width=3.6, height=2.9)
-    for (name, _), some in results.where(lambda row: scheme(row) != "none").by(lambda row: (scheme(row), label(row["defense"]))).items():  # fmt: skip
+    marked = results.where(lambda row: scheme(row) != "none")
+    for (name, _), some in marked.by(lambda row: (scheme(row), label(row["defense"]))).items():
         caught, judged = some.copies.detected()
         lost, kept = losses(some), some.values("overlap")
         if judged:
@@ -117,6 +120,5 @@ def _trade_off(results: Results) -> Figure:
     return figure
 
 
-def _mean(values: list[float] | tuple[float, ...] | object) -> float:
-    numbers = list(values)  # type: ignore[call-overload]
-    return sum(numbers) / len(numbers) if numbers else math.nan
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan

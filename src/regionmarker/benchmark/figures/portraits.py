@@ -22,8 +22,10 @@ def portraits(results: Results) -> Iterable[tuple[str, str, Draw]]:
         row["corpus"]: json.loads(row["extras"]) for row in results if row["suspect"] == "portrait" and row["extras"]
     }
     if found:
-        yield "region-balance", "Share of the texts in each region, by reduction (the paper shows SST-2).", lambda: (
-            _balance(found)
+        yield (
+            "region-balance",
+            "Share of the texts in each region, by reduction (the paper shows SST-2).",
+            lambda: _balance(found),
         )
         yield "cosines", "How far marking moves marked vectors: cos(e, e_p), all quantiles.", lambda: _cosines(found)
         yield "maps", "t-SNE before and after marking; marked texts in red.", lambda: _maps(found)

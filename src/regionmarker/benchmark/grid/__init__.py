@@ -11,6 +11,8 @@
     row.py, store.py what is kept, and where
     engines/         who computes
     run.py           all of it
+
+See docs/how-to/run-the-benchmark.md.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@
     limit = 0                      at most so many texts; 0 for all
     [block.parameters]             filled into the specs where they stand in braces; {seed} is always there
     strength = [0.1, 0.2]
+
+Lists are multiplied with each other; whatever two blocks have in common is computed once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can change a result and is not in the grid file: versions of libraries, this package's source, encoders' files."""
+"""What can change a result and is not in the grid file: versions of libraries, our source, encoders' files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from pathlib import Path
 
 import regionmarker
 
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "wordllama", "numba", "torch", "transformers", "sentence-transformers", "umap-learn")  # fmt: skip
+_LIBRARIES = (
+    "numpy", "scipy", "scikit-learn", "wordllama", "numba", "torch", "transformers",
+    "sentence-transformers", "umap-learn",
+)  # fmt: skip
 _GROUPS = ("regionmarker.encoders", "regionmarker.defenses", "regionmarker.attacks", "regionmarker.stealers")
 _COMPUTES = (
     "*.py",

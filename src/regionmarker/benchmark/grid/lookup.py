@@ -45,7 +45,7 @@ class LookupEncoder:
         found = self._rows[places]  # a copy
         new = np.flatnonzero(places < 0)
         if len(new):
-            found[new] = self._own(texts[new[0]]).encode([texts[place] for place in new])
+            found[new] = self._own(texts[int(new[0])]).encode([texts[int(place)] for place in new])
         return found
 
     def _own(self, text: str) -> Encoder:

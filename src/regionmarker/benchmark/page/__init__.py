@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -16,8 +15,9 @@ from regionmarker.errors import MissingExtraError
 from regionmarker.files import atomic_path
 
 _CELLS = {
-    "corpus": "corpus", "defense": "defense", "attack": "attack", "suspect": "suspect", "seed": "seed", "queries": "queries",
-    "fidelity": "fidelity", "decoy_p": "decoy p", "published_p": "published p", "published_copy": "called a copy",
+    "corpus": "corpus", "defense": "defense", "attack": "attack", "suspect": "suspect", "seed": "seed",
+    "queries": "queries", "fidelity": "fidelity", "decoy_p": "decoy p",
+    "published_p": "published p", "published_copy": "called a copy",
     "delta_cos": "Δcos", "served_accuracy": "served accuracy", "stolen_accuracy": "stolen accuracy",
     "overlap": "neighbours kept", "error": "error",
 }  # fmt: skip
@@ -70,12 +70,12 @@ def _shown(row: Mapping[str, Any], name: str) -> str:
     if name == "defense":
         return label(value)
     if name == "corpus":
-        return CORPORA.get(value, value)
+        return CORPORA.get(value, str(value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.3g}"
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else str(value)
 
 
 def _own(name: str) -> str:

@@ -40,8 +40,8 @@ def tune(
     seed: int = 0,
 ) -> Network:
     """Return a copy of the network that follows ``pull`` over features (n, F)."""
-    if epochs < 1 or batch_size < 2 or not learning_rate > 0:
-        raise InputError("tuning needs at least 1 epoch, a batch_size of at least 2 and a positive learning_rate")
+    if epochs < 1 or batch_size < 2 or not 0 < learning_rate < 1:  # relative to the weights: 1 would replace them
+        raise InputError("tuning needs at least 1 epoch, a batch_size of at least 2 and a learning_rate in (0, 1)")
     network, rng = network.copied(), np.random.default_rng(seed)
     inputs = network.scaled(features)
     starts = range(0, max(len(inputs) - 1, 1), batch_size)  # a last batch of one text has nothing to contrast with

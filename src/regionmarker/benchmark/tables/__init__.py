@@ -7,6 +7,8 @@
     power.py             power as a function of everything
     claims.py            the leaderboard, and verdicts on the abstract
     table.py             Markdown, LaTeX, CSV
+
+What the rows do not allow is left out.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import mean, stdev
 
-from regionmarker.benchmark.tables.paper_tables import kind
 from regionmarker.benchmark.tables.power import losses
-from regionmarker.benchmark.tables.results import LEVEL, SCHEMES, Results, label, mean_sd, plain, scheme, share
+from regionmarker.benchmark.tables.results import LEVEL, SCHEMES, Results, label, mean_sd, plain, share
 from regionmarker.benchmark.tables.table import Table
 
 MOST_LOST = 0.5
@@ -18,33 +17,35 @@ as much."""
 RESISTS, HALF = 0.8, 0.2
 
 
+Standing = tuple[tuple[bool, float], tuple[str, ...]]
+"""What a setting is ranked by, and its line of the table."""
+
+
 def leaderboard(results: Results) -> Iterable[Table]:
     """Yield one row a defense, ranked by power over all attacks among those of equal utility.
 
     A scheme with several settings takes part with the one that catches most within the standard of utility.
     """
-    lines = []
+    best: list[Standing] = []
     for name in (name for name in SCHEMES if name != "none"):
-        rows = results.where(lambda row, name=name: scheme(row) == name)
-        settings = [_standing(defense, some) for defense, some in rows.by(lambda row: label(row["defense"])).items()]
-        settings = [standing for standing in settings if standing is not None]
-        if settings:
-            lines.append(min(settings, key=lambda standing: standing[0]))
-    lines.sort(key=lambda standing: standing[0])
-    rows = tuple((str(place), *cells) for place, (_, cells) in enumerate(lines, start=1))
+        groups = results.of(name).by(lambda row: label(row["defense"])).items()
+        found = [standing for defense, some in groups if (standing := _standing(defense, some)) is not None]
+        best += [min(found, key=lambda standing: standing[0])] if found else []
+    best.sort(key=lambda standing: standing[0])
+    rows = tuple((str(place), *cells) for place, (_, cells) in enumerate(best, start=1))
     if rows:
         heads = ("rank", "defense", "equal utility", f"power at {LEVEL:g}", "copies caught", "attacks resisted",
                  "blameless caught", "published rule: copies", "published rule: blameless", "accuracy lost, points",
                  "neighbours kept")  # fmt: skip
         note = (
-            f"Power: the mean over attacks of the share of copies that the decoy test catches at {LEVEL:g}. Resisted: at least "
-            f"{RESISTS:.0%} of the copies are caught. Equal utility: the mark costs at most {MOST_LOST:g} points of accuracy on "
-            "average, allowing for two standard errors; those that cost more rank behind."
+            f"Power: the mean over attacks of the share of copies that the decoy test catches at {LEVEL:g}. Resisted: "
+            f"at least {RESISTS:.0%} of the copies are caught. Equal utility: the mark costs at most {MOST_LOST:g} "
+            "points of accuracy on average, allowing for two standard errors; those that cost more rank behind."
         )
         yield Table("leaderboard", "Leaderboard", heads, rows, note)
 
 
-def _standing(defense: str, rows: Results) -> tuple[tuple[bool, float], tuple[str, ...]] | None:
+def _standing(defense: str, rows: Results) -> Standing | None:
     groups = rows.copies.by("attack")
     shares = [caught / judged for caught, judged in (some.detected() for some in groups.values()) if judged]
     if not shares:
@@ -70,7 +71,7 @@ def _is_dear(lost: Sequence[float]) -> bool:
 
 def claims(results: Results) -> Iterable[Table]:
     """Yield a verdict on each statement of the abstract, for RegionMarker with its defaults."""
-    rows = results.where(plain).where(lambda row: scheme(row) == "regionmarker")
+    rows = results.where(plain).of("regionmarker")
     statements = {
         "resists CSE": ("cse",),
         "resists paraphrasing": ("paraphrase",),
@@ -78,7 +79,7 @@ def claims(results: Results) -> Iterable[Table]:
     }
     lines = []
     for statement, attacks in statements.items():
-        of = rows.where(lambda row, attacks=attacks: kind(row) in attacks)
+        of = rows.attacked(*attacks)
         caught, judged = of.copies.detected()
         if judged:
             part = caught / judged
@@ -93,7 +94,8 @@ def claims(results: Results) -> Iterable[Table]:
                       f"{kept} of the ten nearest neighbours kept"))  # fmt: skip
     if lines:
         note = (
-            f"At a false-positive rate of {LEVEL:g}. Holds: at least {RESISTS:.0%} of the copies are caught; in part: more than "
-            f"{HALF:.0%}. Utility holds where at most {MOST_LOST:g} points of accuracy are lost."
+            f"At a false-positive rate of {LEVEL:g}. Holds: at least {RESISTS:.0%} of the copies are caught; in part: "
+            f"more than {HALF:.0%}. Utility holds where at most {MOST_LOST:g} points of accuracy are lost."
         )
-        yield Table("claims", "What the abstract says", ("statement", "verdict", "from", "beside it"), tuple(lines), note)
+        heads = ("statement", "verdict", "from", "beside it")
+        yield Table("claims", "What the abstract says", heads, tuple(lines), note)

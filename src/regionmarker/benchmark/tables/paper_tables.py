@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from regionmarker.benchmark.tables.published import ATTACKS, NAMES, RESISTED, SECONDS, paper_row, with_sd
 from regionmarker.benchmark.tables.results import (
     CORPORA,
     SCHEMES,
     Results,
-    Row,
+    file_name,
+    kind,
     mean_sd,
     middle_p,
     plain,
-    scheme,
     share,
 )
 from regionmarker.benchmark.tables.table import Table
@@ -26,16 +26,10 @@ _COLUMNS = (
     "blameless caught",
 )  # fmt: skip
 _NOTE = (
-    "Mean ± standard deviation over seeds; p-values are medians. (paper): as printed, another provider and another thief. "
+    "Mean ± standard deviation over seeds; p-values are medians. (paper): as printed, another provider, another thief. "
     "Blameless: the same thief after the same attack on unmarked vectors, judged by the same test. "
     "Caught: the decoy test at a false-positive rate of 1e-3."
 )
-
-
-def kind(row: Row) -> str:
-    """Return the name of a row's only attack without its settings; of several, all of them."""
-    attacks = row["attacks"] or []
-    return str(attacks[0]).partition(":")[0] if len(attacks) == 1 else (row["attack"] if attacks else "none")
 
 
 def compared(copies: Results, innocents: Results, paper: dict[str, str] | None) -> tuple[str, ...]:
@@ -58,7 +52,7 @@ def main_tables(results: Results) -> Iterable[Table]:
         lines = []
         for name in (name for name in SCHEMES if name != "none"):
             for attack in _MAIN:
-                of = rows.where(lambda row, name=name, attack=attack: scheme(row) == name and kind(row) == attack)
+                of = rows.of(name).attacked(attack)
                 if of.copies:
                     paper = paper_row(
                         "-attack-performance", dataset=corpus, defence=NAMES.get(name, ""), attack=ATTACKS[attack]
@@ -67,7 +61,7 @@ def main_tables(results: Results) -> Iterable[Table]:
                     lines.append((SCHEMES[name], attack, *compared(of.copies, blameless, paper)))
         if lines:
             title = f"Main results on {CORPORA.get(corpus, corpus)}"
-            yield Table(f"main-{_file(corpus)}", title, ("defense", "attack", *_COLUMNS), tuple(lines), _NOTE)
+            yield Table(f"main-{file_name(corpus)}", title, ("defense", "attack", *_COLUMNS), tuple(lines), _NOTE)
 
 
 def motivation(results: Results) -> Iterable[Table]:
@@ -75,12 +69,12 @@ def motivation(results: Results) -> Iterable[Table]:
     groups = (("cse",), ("paraphrase",), ("shift", "truncate", "permute"))
     lines = []
     for name, theirs in RESISTED.items():
-        rows = results.where(plain).where(lambda row, name=name: scheme(row) == name)
+        rows = results.where(plain).of(name)
         if not rows.copies:
             continue
         line = [SCHEMES[name]]
         for attacks, paper in zip(groups, theirs, strict=True):
-            of = rows.where(lambda row, attacks=attacks: kind(row) in attacks)
+            of = rows.attacked(*attacks)
             line += [
                 share(of.copies.detected()), share(of.where(suspect="unmarked copy").detected()),
                 share(of.copies.called_copies()), share(of.where(suspect="unmarked copy").called_copies()), paper,
@@ -99,88 +93,81 @@ def motivation(results: Results) -> Iterable[Table]:
         yield Table("motivation", "Which defense resists which attack", ("defense", *heads), tuple(lines), note)
 
 
+Chosen = tuple[str, Results, str, dict[str, str]]
+"""A line of a table: its name, its rows, and where the paper has the like."""
+
+
 def dimension_wise(results: Results) -> Iterable[Table]:
     """Yield the paper's table of dimension-wise transformations."""
-    yield from _listed(
-        results.where(plain), "dimension-wise", "RegionMarker under dimension-wise transformations",
-        [(attack, lambda row, attack=attack: kind(row) == attack, "dimension-wise-attack-performance",
-          {"attack": ATTACKS[attack]}) for attack in _DIMENSIONS],
-    )  # fmt: skip
+    rows, table = results.where(plain), "dimension-wise-attack-performance"
+    chosen = [(attack, rows.attacked(attack), table, {"attack": ATTACKS[attack]}) for attack in _DIMENSIONS]
+    yield from _listed("dimension-wise", "RegionMarker under dimension-wise transformations", chosen)
 
 
 def ablations(results: Results) -> Iterable[Table]:
     """Yield both ablation tables: without reduction, and with one watermark for all regions."""
-    variants = (("full", ""), ("w/o PCA", "reducer=none"), ("single watermark", "shared"))
-    chosen = []
+    variants = {"full": "", "w/o PCA": "reducer=none", "single watermark": "shared"}
+    if not any(results.of("regionmarker").set(setting).copies for setting in variants.values() if setting):
+        return
+    chosen: list[Chosen] = []
     for attack in ("none", "cse", "paraphrase", "shift"):
-        table = "necessity-pca"
-        paper_attack = "paraphrase-gpt-4o-mini" if attack == "paraphrase" else ATTACKS[attack]
-        for variant, setting in variants:
-            chosen.append(
-                (
-                    f"{variant}, {attack}",
-                    lambda row, attack=attack, setting=setting: kind(row) == attack and settings(row) == setting,
-                    table,
-                    {"attack": paper_attack, "variant": variant},
-                )
-            )
-    if any(settings(row) for row in results.copies if scheme(row) == "regionmarker"):
-        yield from _listed(results, "ablations", "Ablations of RegionMarker", chosen)
+        theirs = "paraphrase-gpt-4o-mini" if attack == "paraphrase" else ATTACKS[attack]
+        for variant, setting in variants.items():
+            rows = results.set(setting).attacked(attack)
+            chosen.append((f"{variant}, {attack}", rows, "necessity-pca", {"attack": theirs, "variant": variant}))
+    yield from _listed("ablations", "Ablations of RegionMarker", chosen)
 
 
 def reducers(results: Results) -> Iterable[Table]:
     """Yield the table of reducers."""
     names = {"": "PCA", "reducer=umap": "UMAP", "reducer=svd": "SVD", "reducer=autoencoder": "AE"}
-    chosen = [
-        (
-            name,
-            lambda row, setting=setting: kind(row) == "none" and settings(row) == setting,
-            "different-dimensionality",
-            {"attack": "none", "variant": f"reducer {name}"},
-        )
-        for setting, name in names.items()
-    ]
-    if any("reducer=" in settings(row) for row in results.copies):
-        yield from _listed(results, "reducers", "Reducers", chosen)
+    if not any(results.of("regionmarker").set(setting).copies for setting in names if setting):
+        return
+    yield from _listed(
+        "reducers",
+        "Reducers",
+        [
+            (
+                name,
+                results.set(setting).attacked("none"),
+                "different-dimensionality",
+                {"attack": "none", "variant": f"reducer {name}"},
+            )
+            for setting, name in names.items()
+        ],
+    )
 
 
 def fine_tuning(results: Results) -> Iterable[Table]:
     """Yield the table of copies that were trained on after the theft."""
-    tuned = sorted({row["attack"] for row in results.copies if "tune" in kind(row)})
-    chosen = [
-        (
-            attack,
-            lambda row, attack=attack: row["attack"] == attack,
-            "modify-attack-performance",
-            {"variant": next((f"on {CORPORA[name]}" for name in CORPORA if name in attack), "")},
-        )
-        for attack in tuned
-    ]
-    if chosen:
-        yield from _listed(results.where(plain), "fine-tuning", "Fine-tuned copies", chosen)
+    rows = results.where(plain).where(lambda row: "tune" in kind(row))
+    yield from _listed(
+        "fine-tuning",
+        "Fine-tuned copies",
+        [
+            (attack, some, "modify-attack-performance", {"variant": _other_corpus(attack)})
+            for attack, some in rows.by("attack").items()
+        ],
+    )
+
+
+def _other_corpus(attack: str) -> str:
+    return next((f"on {shown}" for name, shown in CORPORA.items() if name in attack), "")
 
 
 def stealers(results: Results) -> Iterable[Table]:
     """Yield the table of thieves; the paper's backbones are others."""
-    names = {row["stealer"]: None for row in results.copies if kind(row) == "none" and plain(row)}
-    chosen = [
-        (
-            stealer,
-            lambda row, stealer=stealer: row["stealer"] == stealer and kind(row) == "none",
-            "size",
-            {"variant": "stealer BERT-base (108M)"},
-        )
-        for stealer in names
-    ]
-    if len(chosen) > 1:
-        yield from _listed(results.where(plain), "stealers", "Thieves", chosen)
+    groups = results.where(plain).attacked("none").where(lambda row: row["stealer"] != "").by("stealer")
+    if len(groups) > 1:
+        paper = {"variant": "stealer BERT-base (108M)"}
+        yield from _listed("stealers", "Thieves", [(name, rows, "size", paper) for name, rows in groups.items()])
 
 
 def timing(results: Results) -> Iterable[Table]:
     """Yield the timing table."""
     lines = []
     for name, shown in SCHEMES.items():
-        rows = results.where(plain).where(lambda row, name=name: scheme(row) == name)
+        rows = results.where(plain).of(name)
         if rows and rows.values("seconds_verify"):
             paper = f"{SECONDS[name]:.2e}" if name in SECONDS else "-"
             each = rows.values("seconds_transform")
@@ -188,33 +175,23 @@ def timing(results: Results) -> Iterable[Table]:
                           mean_sd(rows.values("seconds_fit"))))  # fmt: skip
     note = (
         "Wall-clock seconds of one thread beside whatever else the machine did. Marking is of a whole corpus at once. "
-        "A verification is what it takes to embed the probes, where they are not known already, and to judge. The paper's "
-        "detection times are its injection times multiplied by 68,221, so they are not repeated here."
+        "A verification is what it takes to embed the probes, where they are not known already, and to judge. The "
+        "paper's detection times are its injection times multiplied by 68,221, so they are not repeated here."
     )
     if lines:
         heads = ("defense", "seconds to mark a vector", "(paper)", "seconds to verify", "seconds to make a key")
         yield Table("timing", "Timing", heads, tuple(lines), note)
 
 
-def settings(row: Row) -> str:
-    """Return the settings of a row's defense without the size of its pool."""
-    rest = str(row["defense"]).partition(":")[2]
-    return ",".join(part for part in rest.split(",") if part and not part.startswith("pool="))
-
-
-def _listed(results: Results, name: str, title: str, chosen: list[tuple[str, object, str, dict[str, str]]]) -> Iterable[Table]:  # fmt: skip
+def _listed(name: str, title: str, chosen: Sequence[Chosen]) -> Iterable[Table]:
     """Yield one table of RegionMarker's copies, a line a choice and corpus."""
     lines = []
-    for corpus, rows in results.where(lambda row: scheme(row) == "regionmarker").by("corpus").items():
-        for shown, keep, table, equal in chosen:
-            of = rows.where(keep)  # type: ignore[arg-type]
+    for corpus in CORPORA:
+        for shown, rows, table, equal in chosen:
+            of = rows.of("regionmarker").where(corpus=corpus)
             if of.copies:
                 paper = paper_row(table, dataset=corpus, **equal)
                 blameless = of.where(suspect="unmarked copy")
-                lines.append((CORPORA.get(corpus, corpus), shown, *compared(of.copies, blameless, paper)))
+                lines.append((CORPORA[corpus], shown, *compared(of.copies, blameless, paper)))
     if lines:
         yield Table(name, title, ("corpus", "variant", *_COLUMNS), tuple(lines), _NOTE)
-
-
-def _file(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from regionmarker.benchmark.tables.results import (
     CORPORA,
@@ -21,7 +22,13 @@ from regionmarker.benchmark.tables.results import (
 )
 from regionmarker.benchmark.tables.table import Table
 
-SYMBOLS = {"strength": "λ", "ratio": "α", "dimension": "d", "subspace": "subspace k", "queries": "queries"}
+SYMBOLS = {
+    "strength": "λ",
+    "ratio": "\N{GREEK SMALL LETTER ALPHA}",
+    "dimension": "d",
+    "subspace": "subspace k",
+    "queries": "queries",
+}
 _EDGES = (0.0, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1.01)
 
 
@@ -68,7 +75,8 @@ def sweeps(results: Results) -> Iterable[Table]:
         lines = [
             (
                 CORPORA.get(point.corpus, point.corpus), point.attack, f"{point.value:g}",
-                mean_sd(point.rows.copies.values("fidelity")), mean_sd(point.rows.copies.values("delta_cos"), scale=100),
+                mean_sd(point.rows.copies.values("fidelity")),
+                mean_sd(point.rows.copies.values("delta_cos"), scale=100),
                 middle_p(point.rows.copies.values("decoy_p")), share(point.rows.copies.detected()),
                 share(point.rows.innocents.detected()), mean_sd(point.rows.copies.values("mean_cosine"), 4),
                 mean_sd(point.rows.copies.values("overlap"), 3), _loss(point.rows.copies),
@@ -84,14 +92,14 @@ def sweeps(results: Results) -> Iterable[Table]:
 def by_fidelity(results: Results) -> Iterable[Table]:
     """Yield power as a function of the copy's fidelity, over all attacks."""
     rows = results.where(plain).where(lambda row: row["error"] is None)
-    names = [name for name in SCHEMES if name != "none" and rows.copies.where(lambda row, n=name: scheme(row) == n)]
+    names = [name for name in SCHEMES if name != "none" and rows.copies.of(name)]
     lines = []
-    for low, high in zip(_EDGES, _EDGES[1:], strict=False):
-        inside = rows.where(lambda row, low=low, high=high: low <= (row["fidelity"] or -1) < high)
+    for low, high in pairwise(_EDGES):
+        inside = _between(rows, low, high)
         if inside.copies:
             line = [f"{low:g} to {min(high, 1):g}"]
             for name in names:
-                of = inside.where(lambda row, name=name: scheme(row) == name)
+                of = inside.of(name)
                 line += [share(of.copies.detected()), share(of.innocents.detected())]
             lines.append(tuple(line))
     if lines:
@@ -100,6 +108,10 @@ def by_fidelity(results: Results) -> Iterable[Table]:
             heads += [SCHEMES[name], "blameless caught"]
         note = f"Copies of every attack together; caught at {LEVEL:g}."
         yield Table("power-by-fidelity", "Power by fidelity of the copy", tuple(heads), tuple(lines), note)
+
+
+def _between(rows: Results, low: float, high: float) -> Results:
+    return rows.where(lambda row: low <= (row["fidelity"] or -1.0) < high)
 
 
 def trade_off(results: Results) -> Iterable[Table]:
@@ -122,9 +134,9 @@ def _loss(rows: Results) -> str:
 
 def losses(rows: Iterable[Row]) -> Sequence[float]:
     """Return the points of accuracy that the mark costs, of each key."""
-    found = {
-        (row["corpus"], row["defense"], row["seed"], row["queries"]): 100 * (row["clean_accuracy"] - row["served_accuracy"])
-        for row in rows
-        if row["served_accuracy"] is not None and row["clean_accuracy"] is not None
-    }  # fmt: skip
+    found = {}
+    for row in rows:
+        if row["served_accuracy"] is not None and row["clean_accuracy"] is not None:
+            key = row["corpus"], row["defense"], row["seed"], row["queries"]
+            found[key] = 100 * (row["clean_accuracy"] - row["served_accuracy"])
     return list(found.values())

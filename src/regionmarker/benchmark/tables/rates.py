@@ -9,11 +9,11 @@ from regionmarker.benchmark.tables.results import (
     LEVEL,
     SCHEMES,
     Results,
+    file_name,
     label,
     mean_sd,
     middle_p,
     plain,
-    scheme,
     share,
 )
 from regionmarker.benchmark.tables.table import Table
@@ -23,7 +23,7 @@ def false_positives(results: Results) -> Iterable[Table]:
     """Yield how often each test convicts suspects that never saw a marked vector."""
     lines = []
     for name in SCHEMES:
-        rows = results.innocents.where(lambda row, name=name: scheme(row) == name and row["error"] is None)
+        rows = results.innocents.of(name).where(error=None)
         for suspect, some in rows.by("suspect").items():
             shown = "copy of unmarked vectors" if suspect in ("copy", "unmarked copy") else suspect
             lines.append((SCHEMES[name], shown, *_rates(some)))
@@ -32,8 +32,8 @@ def false_positives(results: Results) -> Iterable[Table]:
     if lines:
         heads = ("defense", "blameless suspect", "published rule", "decoy test at 0.05", f"decoy test at {LEVEL:g}")
         note = (
-            "How many the test convicts. Copies of unmarked vectors are those of all attacks; they share a key, so their "
-            "verdicts are not independent of each other."
+            "How many the test convicts. Copies of unmarked vectors are those of all attacks; they share a key, so "
+            "their verdicts are not independent of each other."
         )
         yield Table("false-positives", "False positives", heads, tuple(lines), note)
 
@@ -45,14 +45,14 @@ def _rates(rows: Results) -> tuple[str, str, str]:
 def every_attack(results: Results) -> Iterable[Table]:
     """Yield, a table a corpus, every attack against every defense: who is caught, and at what fidelity."""
     for corpus, rows in results.where(plain).by("corpus").items():
-        names = [name for name in SCHEMES if rows.where(lambda row, name=name: scheme(row) == name)]
+        names = [name for name in SCHEMES if rows.of(name)]
         stolen = rows.where(lambda row: bool(row["stealer"]))
         lines = []
         for (attack, queries), some in stolen.by(lambda row: (row["attack"], row["queries"])).items():
             line = [attack, str(queries), mean_sd(some.copies.values("fidelity")),
                     mean_sd(some.copies.values("stolen_accuracy"), 1, 100)]  # fmt: skip
             for name in names:
-                of = some.where(lambda row, name=name: scheme(row) == name)
+                of = some.of(name)
                 judged = of.where(suspect="copy")
                 line += [_verdict(judged), share(of.innocents.detected())]
             lines.append(tuple(line))
@@ -61,11 +61,11 @@ def every_attack(results: Results) -> Iterable[Table]:
             for name in names:
                 heads += [SCHEMES[name], "blameless caught"]
             note = (
-                f"Median p of the decoy test, and how many copies are caught at {LEVEL:g}; n/a: the test cannot be applied. "
-                "Beside each, how many copies of unmarked vectors after the same attack are caught. Under no defense the "
-                "copies are blameless themselves. Fidelity: mean over the defenses."
+                f"Median p of the decoy test, and how many copies are caught at {LEVEL:g}; n/a: it cannot be applied. "
+                "Beside each, how many copies of unmarked vectors after the same attack are caught. Under no defense "
+                "the copies are blameless themselves. Fidelity: mean over the defenses."
             )
-            yield Table(f"attacks-{_file(corpus)}", f"Every attack on {CORPORA.get(corpus, corpus)}", tuple(heads),
+            yield Table(f"attacks-{file_name(corpus)}", f"Every attack on {CORPORA.get(corpus, corpus)}", tuple(heads),
                         tuple(lines), note)  # fmt: skip
 
 
@@ -92,7 +92,3 @@ def errors(results: Results) -> Iterable[Table]:
     if lines:
         heads = ("defense", "corpus", "suspect", "attack", "cells", "error")
         yield Table("errors", "Cells that failed", heads, tuple(lines))
-
-
-def _file(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in name)

@@ -64,6 +64,18 @@ class Results:
             groups.setdefault(get(row), []).append(row)
         return {value: Results(rows) for value, rows in groups.items()}
 
+    def of(self, name: str) -> Results:
+        """Return the rows of one defense, whatever its settings."""
+        return self.where(lambda row: scheme(row) == name)
+
+    def attacked(self, *kinds: str) -> Results:
+        """Return the rows with one of these attacks, whatever its settings."""
+        return self.where(lambda row: kind(row) in kinds)
+
+    def set(self, settings: str) -> Results:
+        """Return the rows whose defense has these settings."""
+        return self.where(lambda row: settings_of(row) == settings)
+
     def values(self, column: str) -> list[float]:
         """Return the numbers of a column that are there."""
         found = (row.get(column) for row in self.rows)
@@ -80,7 +92,7 @@ class Results:
         return self.where(lambda row: not row["guilty"] and row["suspect"] != "portrait")
 
     def detected(self, level: float = LEVEL) -> tuple[int, int]:
-        """Return how many the decoy test convicts, of how many that were judged; what it cannot judge is not convicted."""
+        """Return how many the decoy test convicts, of how many; what it cannot judge it does not convict."""
         judged = [row for row in self.rows if row["error"] is None]
         return sum((row["decoy_p"] if row["decoy_p"] is not None else 1.0) <= level for row in judged), len(judged)
 
@@ -93,6 +105,29 @@ class Results:
 def scheme(row: Row) -> str:
     """Return the name of a row's defense without its settings."""
     return str(row["defense"]).partition(":")[0]
+
+
+def kind(row: Row) -> str:
+    """Return the name of a row's only attack without its settings; of several, all of them."""
+    attacks = row["attacks"] or []
+    return str(attacks[0]).partition(":")[0] if len(attacks) == 1 else (row["attack"] if attacks else "none")
+
+
+def settings_of(row: Row) -> str:
+    """Return the settings of a row's defense that change what is served, as its spec has them."""
+    rest = str(row["defense"]).partition(":")[2]
+    return ",".join(part for part in rest.split(",") if part and part.partition("=")[0] not in _SILENT)
+
+
+def file_name(name: str) -> str:
+    """Return what a corpus is called in names of files.
+
+    Examples
+    --------
+    >>> file_name("ag_news")
+    'ag-news'
+    """
+    return "".join(letter if letter.isalnum() else "-" for letter in name)
 
 
 def label(spec: str) -> str:
@@ -110,7 +145,7 @@ def label(spec: str) -> str:
 
 def plain(row: Row) -> bool:
     """Return whether a row's defense has its default settings, as far as they change what is served."""
-    return " " not in label(str(row["defense"])).removeprefix("no defense")
+    return not settings_of(row)
 
 
 def parameters(row: Row) -> dict[str, Any]:

@@ -8,8 +8,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_TEX = {"&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$", "{": r"\{", "}": r"\}", "±": r"$\pm$",
-        "≤": r"$\le$", "×": r"$\times$", "~": r"\textasciitilde{}", "<": r"$<$", ">": r"$>$", "\\": r"\textbackslash{}"}  # fmt: skip
+_TEX = {
+    "±": r"$\pm$", "≤": r"$\le$", "~": r"\textasciitilde{}", "<": r"$<$", ">": r"$>$", "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "&%#_${}"},
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Table:
         """Return the table as a LaTeX float; it needs booktabs."""
         body = [_tex_line(self.columns), r"\midrule", *(_tex_line(row) for row in self.rows)]
         lines = [
-            r"\begin{table}", r"\centering\small", rf"\caption{{{_tex(self.title)}. {_tex(self.note)}}}".replace(". }", ".}"),
+            r"\begin{table}", r"\centering\small", rf"\caption{{{_tex(f'{self.title}. {self.note}'.strip())}}}",
             rf"\label{{tab:{self.name}}}", rf"\begin{{tabular}}{{{'l' * len(self.columns)}}}", r"\toprule", *body,
             r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
         ]  # fmt: skip
@@ -70,4 +72,4 @@ def _tex_line(entries: Sequence[str]) -> str:
 
 
 def _tex(text: str) -> str:
-    return re.sub(r"[&%#_${}±≤×~<>\\]", lambda match: _TEX[match[0]], text)
+    return re.sub(r"[&%#_${}±≤~<>\\]", lambda match: _TEX[match[0]], text)

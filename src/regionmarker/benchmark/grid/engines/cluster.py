@@ -49,8 +49,10 @@ class RayPool:
                 with single_threaded():
                     ray.init(**options, include_dashboard=False if not self._address else None,
                              log_to_driver=False, logging_level="error", configure_logging=False)  # fmt: skip
-            except Exception as error:  # whatever Ray raises where there is no cluster
-                raise OutsideError(f"cannot join the Ray cluster {self._address or 'on this machine'}: {error}") from None
+            except Exception as error:  # noqa: BLE001 - whatever Ray raises where there is no cluster
+                raise OutsideError(
+                    f"cannot join the Ray cluster {self._address or 'on this machine'}: {error}"
+                ) from None
             self._ours = True
         self._shared = ray.put(self._material)
         self._kind = ray.remote(num_cpus=1, max_restarts=0)(_Actor)

@@ -1,4 +1,4 @@
-"""This process computes the cells, one after the other."""
+"""Our own process computes the cells, one after the other."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ class HerePool:
 
     def wait(self) -> list[tuple[Hashable, Row | Died]]:
         """Compute it."""
-        assert self._cell is not None
-        return [(_ONLY, compute(self._cell, self._bench))]
+        return [(_ONLY, compute(self._cell, self._bench))] if self._cell else []
 
     def close(self) -> None:
         """There is nothing to end."""

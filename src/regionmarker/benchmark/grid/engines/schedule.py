@@ -59,7 +59,10 @@ def run_batches(pool: Pool, batches: Sequence[Sequence[Cell]]) -> Iterator[tuple
                 return
             for worker, row in pool.wait():
                 cell = busy.pop(worker)
-                yield cell, failed(cell.columns(), f"the worker died: {row.why}", DIED) if isinstance(row, Died) else row
+                yield (
+                    cell,
+                    failed(cell.columns(), f"the worker died: {row.why}", DIED) if isinstance(row, Died) else row,
+                )
     finally:
         pool.close()
 

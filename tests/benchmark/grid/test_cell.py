@@ -1,0 +1,48 @@
+"""A cell's digest covers everything that can change its result, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from regionmarker.benchmark.grid import Cell
+from regionmarker.benchmark.grid.identity import encoder_identity, source_digest, versions
+
+CELL = Cell("sst2", "wordllama", "wet", ("shift:1",), "head:@small", "copy", queries=10, seed=1, public="@small")
+OTHER = {
+    "attacks": ("shift:2",),
+    "queries": 11,
+    "seed": 2,
+    "limit": 5,
+    "parameters": (("strength", 0.1),),
+    "stealer": "head:@small,hidden=0",
+}
+
+
+def digest(cell=CELL, corpus="c", encoders=None, known=None):
+    return cell.digest(corpus, encoders or {"small": "wordllama"}, known or {"numpy": "2"})
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Cell)])
+def test_every_field_counts(name):
+    assert digest(replace(CELL, **{name: OTHER.get(name, "other")})) != digest()
+
+
+def test_so_do_corpus_encoders_and_versions():
+    others = {digest(corpus="d"), digest(encoders={"small": "other"}), digest(known={"numpy": "3"})}
+    assert len(others | {digest()}) == 4
+    assert digest(encoders={"small": "wordllama", "unused": "x"}) == digest()
+
+
+def test_source_and_libraries_are_among_the_versions():
+    assert versions()["source"] == source_digest()
+    assert {"numpy", "scipy", "python"} <= versions().keys()
+
+
+def test_a_folder_is_known_by_what_is_in_it(tmp_path):
+    for name, content in (("one", "a"), ("two", "a"), ("three", "b")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights").write_text(content)
+    one, two, three = (encoder_identity(f"sentence-transformers:{tmp_path / name}") for name in ("one", "two", "three"))
+    assert one == two != three
