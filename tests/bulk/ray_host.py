@@ -50,8 +50,8 @@ def search(words: list[str]) -> dict:
 
 def main() -> None:
     ray = on_ray._import_ray()
-    started = ray.init(
-        num_cpus=2, include_dashboard=True, dashboard_port=0, log_to_driver=False, object_store_memory=80_000_000
+    started = on_ray.start(
+        ray, tries=5, num_cpus=2, include_dashboard=True, dashboard_port=0, object_store_memory=80_000_000
     )
     kept = []
 

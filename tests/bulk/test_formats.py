@@ -71,6 +71,21 @@ def test_numpy_matrices(mark, tmp_path, embeddings, bulk_marker, dtype):
     assert np.array_equal(matrix(found), served)
 
 
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
+@pytest.mark.parametrize("listed", [pa.list_, pa.large_list])
+def test_lists_and_nulls_of_every_float(mark, tmp_path, embeddings, bulk_marker, kind, listed):
+    rows = [None if row % 5 == 2 else embeddings[row].astype(kind.to_pandas_dtype()) for row in range(ROWS)]
+    pq.write_table(pa.table({"embedding": pa.array(rows, listed(kind))}), tmp_path / "in.parquet")
+    mark(tmp_path / "in.parquet", tmp_path / "out.parquet", verify_output=True)
+    column = pq.read_table(tmp_path / "out.parquet").column("embedding")
+    assert column.type == pq.read_schema(tmp_path / "in.parquet").field("embedding").type
+    for row, vector in zip(rows, column.to_pylist(), strict=True):
+        if row is None:
+            assert vector is None
+        else:
+            assert np.array_equal(bulk_marker.transform(row[None])[0], np.array(vector, dtype=np.float32))
+
+
 def test_hugging_face_folders(mark, tmp_path, embeddings, bulk_marker):
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
     data = datasets.Dataset.from_dict({"id": range(ROWS), "embedding": embeddings[:ROWS].tolist()})

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -231,8 +232,21 @@ def dashboard(url: str) -> dict[str, bytes]:
     headers = {"Authorization": f"Bearer {token.read_text().strip()}"} if token.exists() else {}
     answers = {}
     for page in pages:
-        request = urllib.request.Request(f"http://{url}/{page}", headers=headers)
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            answers[f"http://{url}/{page}"] = answer.read()
+        answers[f"http://{url}/{page}"] = read(urllib.request.Request(f"http://{url}/{page}", headers=headers))
     assert b"ShardWorker" in answers[f"http://{url}/logical/actors"]  # it knows our workers
     return answers
+
+
+def read(request: urllib.request.Request) -> bytes:
+    """Ask until there is an answer: the dashboard's parts come up one after the other."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return answer.read()
+        except urllib.error.URLError as error:
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)

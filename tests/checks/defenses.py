@@ -225,6 +225,7 @@ def shows_no_secret_and_refuses_to_be_pickled(bench: Bench) -> None:
     finding = bench.innocent()
     shown = f"{defense!r} {defense} {finding!r}"
     assert defense.name in repr(defense)
+    assert str(defense) == f"{defense}" == repr(defense)
     assert "seed" not in shown
     assert not any(text in shown for text in defense.probes() if len(text) > 8)
     assert str(finding.chosen) not in shown
@@ -261,6 +262,16 @@ def suspects_of_another_width_are_judged_or_passed_over(bench: Bench) -> None:
         assert np.isnan(finding.p_value) != bench.any_width
         assert np.isnan(finding.published.p_value) != bench.any_width
         assert not (np.isnan(finding.p_value) and finding.published.copy)
+
+
+def whoever_always_says_the_same_is_acquitted(bench: Bench) -> None:
+    class Constant:
+        name = "constant"
+
+        def encode(self, texts: Sequence[str], /) -> np.ndarray:
+            return np.ones((len(texts), bench.clean.shape[1]), dtype=np.float32)
+
+    assert bench.defense().verify(Constant()).p_value > 0.01
 
 
 def innocents_make_the_p_value_uniform(bench: Bench) -> None:
@@ -308,6 +319,7 @@ EVERY: Sequence[Callable[[Bench], None]] = (
     asks_its_probes_and_nothing_else,
     a_finding_is_whole,
     suspects_of_another_width_are_judged_or_passed_over,
+    whoever_always_says_the_same_is_acquitted,
     innocents_make_the_p_value_uniform,
     strong_copies_are_found,
 )

@@ -30,22 +30,6 @@ def test_a_tenant_gets_its_own_mark(run, key, corpus, tmp_path):
     assert np.array_equal(matrix(pq.read_table(tmp_path / "acme.parquet")), expected)
 
 
-@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
-@pytest.mark.parametrize("listed", [pa.list_, pa.large_list])
-def test_lists_and_nulls_of_every_float(run, key, embeddings, tmp_path, kind, listed):
-    rows = [None if row % 5 == 2 else embeddings[row].astype(kind.to_pandas_dtype()) for row in range(50)]
-    pq.write_table(pa.table({"embedding": pa.array(rows, listed(kind))}), tmp_path / "in.parquet")
-    run("mark", "--key", key, "in.parquet", "out.parquet")
-    column = pq.read_table(tmp_path / "out.parquet").column("embedding")
-    assert column.type == listed(kind)
-    marker = RegionMarker.load(key)
-    for row, vector in zip(rows, column.to_pylist(), strict=True):
-        if row is None:
-            assert vector is None
-        else:
-            assert np.array_equal(marker.transform(row[None])[0], np.array(vector, dtype=np.float32))
-
-
 def test_bad_input_gets_one_sentence_and_no_output(run, key, corpus, tmp_path):
     table = pq.read_table(corpus)
     rows = matrix(table).copy()

@@ -25,6 +25,8 @@ from regionmarker.bulk.shards import Shard
 from regionmarker.errors import InputError, MissingExtraError, OutsideError, RegionMarkerError
 from regionmarker.keys.openers import KeyReference, opened_once
 
+_TRIES = 3
+
 
 class ShardWorker:
     """A worker of the pool. Made once in each process; the key that it opens stays there."""
@@ -100,18 +102,27 @@ def cluster(address: str | None) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    try:
-        if address is None:
-            ray.init(include_dashboard=False, **quiet)
-        else:
-            ray.init(address=address, **quiet)
-    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-        raise OutsideError(f"cannot reach Ray at {address or 'this machine'}: {first_line(error)}") from None
+    if address is None:
+        start(ray, include_dashboard=False)
+    else:
+        start(ray, tries=1, address=address)
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def start(ray: Any, *, tries: int = _TRIES, **options: Any) -> Any:
+    """Start or join a cluster without its chatter; on a busy machine Ray's own half minute may not be enough."""
+    for left in reversed(range(tries)):
+        try:
+            return ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+        except Exception as error:  # noqa: BLE001 - Ray raises plain exceptions here
+            ray.shutdown()
+            if not left:
+                where = options.get("address", "this machine")
+                raise OutsideError(f"cannot reach Ray at {where}: {first_line(error)}") from None
+    raise AssertionError
 
 
 def _import_ray() -> Any:
