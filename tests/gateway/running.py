@@ -1,4 +1,4 @@
-"""A gateway on a real socket, in a thread of this process; and one in a process of its own."""
+"""A gateway with all that watches it, on a real socket, in a thread of this process."""
 
 from __future__ import annotations
 

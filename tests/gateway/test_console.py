@@ -12,6 +12,7 @@ from tests.gateway.running import running
 from regionmarker.gateway.assembly import Plan, assemble
 from regionmarker.gateway.roster import Roster
 from regionmarker.gateway.settings import Settings
+from regionmarker.keys.commitment import commit, serving_with_commitment
 from regionmarker.keys.store import save_serving
 from regionmarker.marking.keymaking import key_from_key
 
@@ -29,7 +30,7 @@ def key(sentences, embeddings):
 def place(tmp_path_factory, key):
     """A key file and a database with three tenants, one of which the key lacks."""
     folder = tmp_path_factory.mktemp("console")
-    save_serving(folder / "serving.rmkey", key.serving(["acme", "zenith"]), None)
+    save_serving(folder / "serving.rmkey", serving_with_commitment(key, ["acme", "zenith"]), None)
     roster = Roster.open(str(folder / "t.db"))
     folder_keys = {name: roster.add(name) for name in ("acme", "zenith", "newcomer")}
     roster.change("acme", limits={"requests_per_minute": 77})
@@ -60,8 +61,6 @@ def page(house):
 
 
 def test_it_shows_what_the_operator_needs(house, key):
-    from regionmarker.keys.commitment import commit
-
     html = page(house)[1]
     for part in (
         "ready", key.id, commit(key), "wordllama", "everyone is marked", "vectors served", "200: 1", "acme", "77",

@@ -203,8 +203,10 @@ def test_a_locked_or_broken_sqlite_file_lets_nobody_in(tmp_path, clock):
         with sqlite3.connect(path) as other:
             other.execute("DROP TABLE api_keys")
         other.close()
-        with pytest.raises(Failure, match="cannot be checked just now"):
-            await directory.find(key)
+        for _ in range(20):
+            with pytest.raises(Failure, match="cannot be checked just now"):
+                await directory.find(key)
+        assert len(complaints) == 1  # not one a request
         assert "no such table" in str(complaints[0])
 
     with_directory(str(path), clock, use, complaints.append)

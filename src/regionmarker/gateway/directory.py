@@ -8,7 +8,6 @@ that is younger than those few seconds outlives the database.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -32,6 +31,7 @@ FRESH_SECONDS = 3.0
 ANSWER_SECONDS = 8.0  # longer than the database's own patience, which gives the better message
 _REMEMBERED = 20_000
 _THREADS = 4
+_QUIET_SECONDS = 5.0  # between two complaints: a busy gateway would fill its log with them
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ class DatabaseDirectory:
         self.engine = engine
         self._fresh, self._clock = fresh, clock
         self._complain = complain
+        self._quiet_until = float("-inf")
         self._answers: OrderedDict[str, _Answer] = OrderedDict()  # by digest: a key itself is never kept
         self._asking: dict[str, asyncio.Future[Tenant | None]] = {}
         # Threads of its own: a database that hangs must not hold up others' threads.
@@ -116,8 +117,10 @@ class DatabaseDirectory:
     async def close(self) -> None:
         """Write the last usage, if the database lets us, and let go of it."""
         loop = asyncio.get_running_loop()
-        with contextlib.suppress(OutsideError):  # UsageWriter has complained already; shutting down must go on
+        try:
             await loop.run_in_executor(None, self.usage.close)
+        except OutsideError as error:
+            self._complain(error)  # the last counts are lost; shutting down must go on
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.engine.dispose()
 
@@ -145,8 +148,11 @@ class DatabaseDirectory:
         return tenant
 
     def _closed(self, error: OutsideError) -> Failure:
-        """Tell the operator why, and the client no more than that it is not its fault."""
-        self._complain(error)
+        """Tell the operator why, now and then, and the client no more than that it is not its fault."""
+        now = self._clock()
+        if now >= self._quiet_until:
+            self._quiet_until = now + _QUIET_SECONDS
+            self._complain(error)
         message = "accounts cannot be checked just now: try again"
         return Failure(503, "accounts_unavailable", message, headers=retry_headers(1.0), kind="directory")
 

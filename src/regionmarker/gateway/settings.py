@@ -46,7 +46,8 @@ class Settings:
     grace
         Seconds that requests under way may take after that.
     admin_token
-        What ``/metrics`` and the console ask for; without one they answer only on the loopback interface.
+        What ``/metrics`` and the console ask for; without one there is no console, and ``/metrics`` answers only on the
+        loopback interface.
 
     Examples
     --------
