@@ -2,9 +2,9 @@
 
     python benchmarks/defenses.py [--data FOLDER] [--width 1536] [--out docs/results/timing.md]
 
-Times are processor seconds of one thread, the best of several runs taken in turn, so that a busy machine hurts all
-alike and none much. Texts are the sentences of Python's documentation, or with --data those of SST-2, as in the paper;
-vectors are random, for the time does not depend on them. The suspect answers from memory: asking costs nothing here.
+Times are processor seconds of one thread, which a busy machine hurts least. Texts are the sentences of Python's
+documentation, or with --data those of SST-2, as in the paper; vectors are random, for the time does not depend on them.
+The suspect answers from memory: asking costs nothing here.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
+import scipy.stats  # noqa: F401 - loaded here, so that no defense is charged for it
 
 from regionmarker import python_sentences
 from regionmarker.benchmark.defenses import load_defense
@@ -40,8 +42,9 @@ ROWS = 16_384
 ROUNDS = 5
 PAGE = """# What every defense costs
 
-{what}, random unit vectors of width {width}, one thread of {machine}, processor seconds, best of several runs taken in
-turn. A plain `np.copyto` of the same vectors took {copy:.2e} s a vector in the same run. From a checkout:
+{what}, random unit vectors of width {width}, one thread of {machine}, processor seconds. Set-up is the best of two runs, a
+vector the best of five taken in turn, a verification was timed once. Load average of the machine meanwhile: {load:.0f} on
+{cores} cores, so the figures are rather too high than too low. A plain `np.copyto` of the same vectors took {copy:.2e} s a vector in the same run. From a checkout:
 
 ```sh
 {command}
@@ -56,7 +59,8 @@ turn. A plain `np.copyto` of the same vectors took {copy:.2e} s a vector in the 
 - *A vector* is `transform` of all of them at once: looking for trigger words or regions, mixing, normalising, and
   checking that every row is finite and of unit length.
 - *Verification* is from the suspect's answers in memory to both results: the published statistics, and the decoy test
-  over 4,096 candidates (regionmarker: 1,024 for each of its three regions). Asking the suspect comes on top.
+  over 4,096 candidates (regionmarker: 1,024 for each of its three regions), for the first suspect of a defense; what is
+  factored for it serves the next. Asking the suspect comes on top.
 - The paper's last column is the column before it times 68,221 texts, within the rounding: no measurement of a
   verification. Its machine and software are not ours, so the columns stand beside each other and no more.
 - *none* and *embmarker* are not in the paper's table, nor is *geomark*.
@@ -108,17 +112,20 @@ def answers_to(texts: Sequence[str], width: int) -> Answers:
 def measure(texts: list[str], width: int) -> tuple[list[Row], float]:
     """Time every defense, and a plain copy of the vectors."""
     clean = unit_rows(len(texts), width, seed=1)
-    defenses = {spec: load_defense(spec, seed=1).fit(texts, clean) for spec in SPECS}
-    fits = best_of_each(
-        {spec: lambda spec=spec: load_defense(spec, seed=1).fit(texts, clean) for spec in SPECS}, rounds=2
-    )
+    defenses: dict[str, Any] = {}
+
+    def fit(spec: str) -> None:
+        defenses[spec] = load_defense(spec, seed=1).fit(texts, clean)
+
+    fits = best_of_each({spec: lambda spec=spec: fit(spec) for spec in SPECS}, rounds=2)
     out = np.empty_like(clean)
     marking: dict[str, Callable[[], Any]] = {
         spec: lambda defense=defense: defense.transform(clean, texts) for spec, defense in defenses.items()
     }
     marks = best_of_each({"copy": lambda: np.copyto(out, clean), **marking}, ROUNDS)
     given = {spec: answers_to(defense.probes(), width) for spec, defense in defenses.items()}
-    checks = best_of_each({spec: lambda spec=spec: defenses[spec].judge(given[spec]) for spec in SPECS}, rounds=2)
+    # Once: what a first suspect makes a defense factor serves the next.
+    checks = best_of_each({spec: lambda spec=spec: defenses[spec].judge(given[spec]) for spec in SPECS}, rounds=1)
     rows = [Row(spec, fits[spec], marks[spec] / len(texts), checks[spec], len(given[spec])) for spec in SPECS]
     return rows, marks["copy"] / len(texts)
 
@@ -132,7 +139,16 @@ def page(rows: list[Row], copy: float, what: str, width: int, command: str) -> s
         ours = f"{row.setup:.3f} | {row.vector:.2e} | {1 / row.vector:,.0f} | {row.verification:.2f} | {row.asked:,}"
         table.append(f"| {row.spec} | {ours} | {theirs} |")
     machine = f"{platform.machine()} under Python {platform.python_version()}"
-    return PAGE.format(what=what, width=width, machine=machine, copy=copy, command=command, table="\n".join(table))
+    return PAGE.format(
+        what=what,
+        width=width,
+        machine=machine,
+        load=os.getloadavg()[0],
+        cores=os.cpu_count(),
+        copy=copy,
+        command=command,
+        table="\n".join(table),
+    )
 
 
 def main() -> None:

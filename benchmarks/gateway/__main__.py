@@ -1,8 +1,8 @@
 """What the gateway costs: ``python benchmarks/gateway [--litellm VENV] [--only PART] [--seconds S]``.
 
 Every part runs the same load on the stub itself, on our gateway before it and, where a virtual environment with
-``litellm[proxy]`` is named, on LiteLLM's proxy before it, one worker each, in turns within one run. The processor time of
-a server is told beside the clock: on a machine that does other things as well, it is the steadier figure.
+``litellm[proxy]`` is named, on LiteLLM's proxy before it, one worker each, in turns within one run. The processor
+time of a server is told beside the clock: on a machine that does other things as well, it is the steadier figure.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from codec import codec
 from load import Outcome, drive, request
 from targets import MODEL, gateway, litellm, make_key, memory, processor_seconds, stub
 
@@ -41,7 +42,7 @@ def compare(servers: list[Server], cells: list[tuple[int, int]], seconds: float,
                 for server in servers:
                     found[server[0]].append(measured(server, message, connections, seconds))
             for name, runs in found.items():
-                outcome, used = min(runs, key=lambda run: run[0].quantile(0.5))
+                outcome, _ = min(runs, key=lambda run: run[0].quantile(0.5))
                 wrong = sum(count for status, count in outcome.statuses.items() if status != 200)
                 note = f" ({wrong} errors)" if wrong else ""
                 print(
@@ -88,9 +89,8 @@ def soak(key: Path, seconds: float) -> None:
             for batch in (1, 16, 256, 2048):
                 share = seconds / steps / 4
                 message = request(port, batch, "base64", MODEL)
-                total += sum(
-                    drive(port, message, connections=8 if batch < 2048 else 2, seconds=share).statuses.values()
-                )
+                run = drive(port, message, connections=8 if batch < 2048 else 2, seconds=share)
+                total += sum(run.statuses.values())
             print(f"| {seconds / steps * (step + 1):.0f} | {total} | {memory(pid):.0f} |", flush=True)
 
 
@@ -98,13 +98,15 @@ def main() -> None:
     """Run the parts that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--litellm", type=Path, help="a virtual environment with litellm[proxy]")
-    parser.add_argument("--only", choices=("latency", "throughput", "overload", "soak"), help="one part")
+    parser.add_argument("--only", choices=("codec", "latency", "throughput", "overload", "soak"), help="one part")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each run")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--soak", type=float, default=60.0, help="seconds of the soak")
     given = parser.parse_args()
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start\n", flush=True)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        if given.only in (None, "codec"):
+            codec()
         key = make_key(Path(folder))
         if given.only in (None, "latency", "throughput"):
             upstream = stack.enter_context(stub())

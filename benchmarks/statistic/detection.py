@@ -28,14 +28,16 @@ from scenes import ATTACKS, Scene, Setting, load_corpus
 from regionmarker.verification.decoys import DecoyTest
 
 STUDENTS: dict[str, dict[str, Any]] = {
-    "public features, 1,500 queries": {"queries": 1500},
-    "provider cut to 192, 1,500 queries": {"queries": 1500, "projection": 192, "hidden": 1024},
     "public features, 800 queries": {"queries": 800},
+    "public features, 1,500 queries": {"queries": 1500},
+    "public features, 5,000 queries": {"queries": 5000},
+    "provider cut to 128, 1,500 queries": {"queries": 1500, "projection": 128, "hidden": 1024},
+    "provider cut to 192, 1,500 queries": {"queries": 1500, "projection": 192, "hidden": 1024},
+    "provider cut to 192, 5,000 queries": {"queries": 5000, "projection": 192, "hidden": 1024},
+    "provider cut to 384, 1,500 queries": {"queries": 1500, "projection": 384, "hidden": 1024},
     "public features, 1,500 queries, R = 5": {"queries": 1500, "ratio": 5 / 16},
     "public features, 1,500 queries, R = 6": {"queries": 1500, "ratio": 6 / 16},
-    "provider cut to 384, 1,500 queries": {"queries": 1500, "projection": 384, "hidden": 1024},
-    "provider cut to 128, 1,500 queries": {"queries": 1500, "projection": 128, "hidden": 1024},
-    "public features, 5,000 queries": {"queries": 5000},
+    "public features, 800 queries, R = 6": {"queries": 800, "ratio": 6 / 16},
 }
 INNOCENT = "features"
 

@@ -225,6 +225,7 @@ def shows_no_secret_and_refuses_to_be_pickled(bench: Bench) -> None:
     finding = bench.innocent()
     shown = f"{defense!r} {defense} {finding!r}"
     assert defense.name in repr(defense)
+    assert str(defense) == f"{defense}" == repr(defense)
     assert "seed" not in shown
     assert not any(text in shown for text in defense.probes() if len(text) > 8)
     assert str(finding.chosen) not in shown
@@ -263,6 +264,16 @@ def suspects_of_another_width_are_judged_or_passed_over(bench: Bench) -> None:
         assert not (np.isnan(finding.p_value) and finding.published.copy)
 
 
+def whoever_always_says_the_same_is_acquitted(bench: Bench) -> None:
+    class Constant:
+        name = "constant"
+
+        def encode(self, texts: Sequence[str], /) -> np.ndarray:
+            return np.ones((len(texts), bench.clean.shape[1]), dtype=np.float32)
+
+    assert bench.defense().verify(Constant()).p_value > 0.01
+
+
 def innocents_make_the_p_value_uniform(bench: Bench) -> None:
     """Sixty redraws of the secret, for each of two innocents' scores; and the draws of three seeds."""
     seen = []
@@ -274,10 +285,11 @@ def innocents_make_the_p_value_uniform(bench: Bench) -> None:
         z, rng = findings[0].scores, np.random.default_rng(12)
         redrawn = np.stack([rng.choice(z.shape[1], size=len(z), replace=False) for _ in range(60)])
         p = np.sort(DecoyTest(z).p_values(redrawn))
-        assert np.abs(p - (np.arange(60) + 0.5) / 60).max() < 0.21  # Kolmogorov's band at 1 %; the draws are fixed
+        assert np.abs(p - (np.arange(60) + 0.5) / 60).max() < 0.35  # Kolmogorov's band at 1e-6
         seen += [finding.p_value for finding in findings]
-    assert min(seen) > 0.001
-    assert np.mean(seen) > 0.15
+    # Bounds that chance crosses once in a million runs: the corpus differs between versions of Python.
+    assert min(seen) > 1e-6
+    assert np.mean(seen) > 0.05
 
 
 def strong_copies_are_found(bench: Bench) -> None:
@@ -308,6 +320,7 @@ EVERY: Sequence[Callable[[Bench], None]] = (
     asks_its_probes_and_nothing_else,
     a_finding_is_whole,
     suspects_of_another_width_are_judged_or_passed_over,
+    whoever_always_says_the_same_is_acquitted,
     innocents_make_the_p_value_uniform,
     strong_copies_are_found,
 )

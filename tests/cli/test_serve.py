@@ -24,7 +24,7 @@ def leave(*arguments: object) -> int:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--host", "0.0.0.0"], "--tenants"),
+        (["--host", "0.0.0.0"], "--database"),
         (["--upstream", "https://127.0.0.1/v1"], "MODEL"),
         (["--upstream", "word2vec"], "unknown encoder"),
         (["--capacity", "5"], "capacity"),

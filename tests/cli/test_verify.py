@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import threading
 
 import numpy as np
 import pytest
+from tests.encoders.conftest import EmbeddingServer
 from tests.verification.conftest import blurred
 
 from regionmarker import Answers, KeyRing, RegionMarker
@@ -28,6 +32,13 @@ def answered(key, tmp_path):
     Answers("thief", questions.texts, served).to_parquet(tmp_path / "thief.parquet")
     Answers("innocent", questions.texts, rows).to_parquet(tmp_path / "innocent.parquet")
     return tmp_path
+
+
+@pytest.fixture
+def server():
+    running = EmbeddingServer()
+    yield running
+    running.stop()
 
 
 def test_a_copy_is_convicted_and_an_innocent_is_not(run, key, answered):
@@ -91,6 +102,47 @@ def test_a_server_that_is_not_there_leaves_with_3(run, key, tmp_path):
         "verify", "--key", key, "--suspect", "http://127.0.0.1:9/v1#m", "--budget", BUDGET, "--cache", "a.db", code=3
     )
     assert "127.0.0.1:9" in done.stderr
+
+
+def test_killed_and_run_again_no_answer_is_asked_twice_and_the_verdict_is_the_same(run, key, server, tmp_path):
+    suspect, options = f"{server.url}#small", ("--budget", BUDGET, "--no-power", "--json")
+    command = [sys.executable, "-m", "regionmarker", "verify", "--key", key, "--suspect", suspect, *options]
+    for answered in (2, 1, 3):
+        held = threading.Event()
+
+        def hold(handler, question, held=held):
+            held.set()
+            server.stopping.wait(120)
+            handler.close_connection = True
+
+        server.script[:] = [server.answer] * answered + [hold]
+        process = subprocess.Popen([*map(str, command), "--cache", "a.sqlite"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        assert held.wait(120)
+        process.kill()
+        process.wait()
+        assert not (tmp_path / "k.rmkey.ledger.jsonl").exists()  # no verdict, so no look
+    resumed = json.loads(run(*command[3:], "--cache", "a.sqlite").stdout)
+    sent = [text for batch in server.asked for text in batch]
+    assert len(sent) == BUDGET + 3 * 64  # the batches that were in hand when the process died
+    assert len(set(sent)) == BUDGET
+    unbroken = json.loads(run(*command[3:], "--cache", "b.sqlite").stdout)
+    assert len(server.asked) * 64 > 2 * BUDGET  # it asked everything anew
+    told = ("outcome", "p_value", "judged_at", "look", "answers_digest", "scores_digest")
+    assert [resumed[name] for name in told] == [unbroken[name] for name in told]
+
+
+def test_a_server_that_never_recovers_leaves_with_3_and_its_answers_are_kept(run, key, server, tmp_path):
+    def refuse(handler, question):
+        server.script.append(refuse)
+        server.send(handler, 401, b"no")
+
+    server.script[:] = [server.answer, server.answer, refuse]
+    options = ("verify", "--key", key, "--suspect", f"{server.url}#small", *QUICK, "--cache", "a.sqlite")
+    assert "128 of 500 answers are kept in a.sqlite" in " ".join(run(*options, code=3).stderr.split())
+    server.script.clear()
+    before = len(server.asked)
+    assert json.loads(run(*options, "--json").stdout)["outcome"] == "no evidence"
+    assert sum(map(len, server.asked[before:])) == BUDGET - 128
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def started(tmp_path, real_marker):
     key = roster.add("acme")
     roster.close()
     command = [sys.executable, "-m", "regionmarker", "serve", "--key", "serving.rmkey", "--port", "0"]
-    command += ["--database", "t.db", "--drain-delay", "0"]
+    command += ["--database", "t.db", "--drain-delay", "0", "--canaries", "canaries.json"]
     environment = {**os.environ, "REGIONMARKER_ADMIN_TOKEN": TOKEN}
     log = (tmp_path / "log").open("w+")
     process = subprocess.Popen(command, cwd=tmp_path, stderr=log, env=environment)
@@ -80,7 +80,7 @@ def test_it_serves_reloads_and_stops(started, tmp_path, real_marker, sentences, 
     written = (tmp_path / "log").read_text()
     for secret in (key, TOKEN, texts[0]):
         assert secret not in written
-    assert (tmp_path / "serving.rmkey.canaries.json").exists()
+    assert (tmp_path / "canaries.json").exists()
 
 
 @pytest.mark.parametrize(

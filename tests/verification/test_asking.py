@@ -10,6 +10,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -162,7 +163,7 @@ def test_a_server_that_takes_fewer_texts_is_asked_fewer(server, quick, marker):
 
 def test_trouble_that_passes_is_waited_out(server, quick, marker):
     def slow(handler, question):
-        server.stopping.wait(1.0)
+        server.stopping.wait(60.0)  # longer than the client waits
         handler.close_connection = True
 
     server.will(429, {"error": {"message": "slow down"}}, retry_after="1")
@@ -174,7 +175,7 @@ def test_trouble_that_passes_is_waited_out(server, quick, marker):
     server.will_alter(lambda data: data[3].update(embedding=[float("nan")] * 24))
     server.will_alter(lambda data: data.pop())
     began = time.monotonic()
-    answers = ask(marker, quick(timeout=0.4, attempts=8), BUDGET)
+    answers = ask(marker, quick(timeout=4.0, attempts=8), BUDGET)
     assert time.monotonic() - began > 1.0  # the server's wish
     assert np.allclose(answers.vectors, expected(answers), atol=1e-6)
     assert answers.missing == 0
@@ -238,29 +239,26 @@ ask(key, sys.argv[2], int(sys.argv[3]), cache=sys.argv[4], batch_size=8).to_parq
 def test_killed_at_any_point_and_run_again_no_answer_is_asked_twice(server, marker, tmp_path):
     file, out, key = (tmp_path / name for name in ("a.sqlite", "answers.parquet", "k.rmkey"))
     KeyRing((marker.key_,)).save(key)
-    rng = random.Random(7)
-
-    def gently(handler, question):
-        server.script.append(gently)
-        time.sleep(0.01)
-        server.answer(handler, question)
-
-    server.script.append(gently)
     command = [sys.executable, "-c", ASK, key, f"{server.url}#small", str(BUDGET), file, out]
-    kills = 0
-    for _ in range(4):
+    rng, kills = random.Random(7), 4
+    for _ in range(kills):
         before, known = len(server.requests), stored(file) if file.exists() else set()
+        held = threading.Event()
+
+        def hold(handler, question, held=held):
+            held.set()
+            server.stopping.wait(120)
+            handler.close_connection = True
+
+        # The server falls silent after some answers, so the process is alive whenever the signal reaches it.
+        server.script[:] = [server.answer] * rng.randint(1, 8) + [hold]
         process = subprocess.Popen(command, env=os.environ)
-        wanted = before + rng.randint(2, 9)
-        while len(server.requests) < wanted and process.poll() is None:
-            time.sleep(0.001)
-        time.sleep(rng.random() * 0.03)
+        assert held.wait(120)
         process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
+        assert process.wait() == -signal.SIGKILL
         sent = [text for batch in server.asked[before:] for text in batch]
         assert known.isdisjoint(map(text_digest, sent))
-        assert len(stored(file)) >= len(known) + len(sent) - 16  # the batch in hand, and one on its way
-    assert kills == 4
+        assert len(stored(file)) == len(known) + len(sent) - 8  # all but the batch in hand
     assert not out.exists()
     known = stored(file)
     before = len(server.requests)
@@ -269,7 +267,7 @@ def test_killed_at_any_point_and_run_again_no_answer_is_asked_twice(server, mark
     assert known.isdisjoint(map(text_digest, sent))
     assert len(sent) == BUDGET - len(known)
     repeated = len(asked(server)) - BUDGET
-    assert repeated <= 8 * kills  # a batch whose answer was on its way when the process died
+    assert repeated == 8 * kills  # the batches that were asked and never answered
     answers = Answers.from_file(out)
     assert answers.digest == ask(marker, f"{server.url}#small", BUDGET, cache=False).digest
     assert {digest for one in answers.exchanges for digest in one.asked} == {

@@ -38,7 +38,7 @@ def plan(
     subspace: Annotated[
         list[int] | None, typer.Option(help="A subspace to try; may be repeated, the first is tried with everything.")
     ] = None,
-    keys: Annotated[int, typer.Option(help="Keys for each choice of settings.")] = 2,
+    keys: Annotated[int, typer.Option(help="Keys for each choice of settings.")] = 3,
     confirm: Annotated[int, typer.Option(help="Fresh keys for the recommended settings.")] = 12,
     cache: Annotated[
         Path | None, typer.Option(help="SQLite file in which embeddings are kept, so that none is paid for twice.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -46,6 +47,10 @@ def serve(
         str,
         typer.Option(help="Let vectors leave WITHOUT a mark: shadow-tenants (those whose mode is shadow) or everyone."),
     ] = "nobody",
+    canaries: Annotated[
+        Path | None,
+        typer.Option(help="File that keeps the upstream's answers to a few fixed texts: tells a changed model."),
+    ] = None,
     telemetry: Annotated[
         bool, typer.Option("--telemetry", help="Tell OpenTelemetry, as its OTEL_ variables say; extra telemetry.")
     ] = False,
@@ -75,7 +80,8 @@ def serve(
     plan = Plan(
         key=key, passphrase=passphrase(ask_passphrase), secret_file=secret_file, normalise=normalise,
         upstream=upstream, upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""), batch=batch,
-        database=database, unmarked=serve_unmarked, telemetry=telemetry, log_level=log_level,
+        database=database, unmarked=serve_unmarked, canaries=canaries, telemetry=telemetry,
+        log_level=log_level,
     )  # fmt: skip
     operations = assemble(settings, plan)
     run(operations.gateway, operations.routes())

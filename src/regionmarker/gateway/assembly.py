@@ -47,6 +47,8 @@ class Plan:
         The tenants' database; ``None`` makes everyone the default tenant, on loopback alone.
     unmarked
         Who may be served unmarked vectors: ``"nobody"``, ``"shadow-tenants"`` or ``"everyone"``.
+    canaries
+        A file that keeps the upstream's first answers to the canary texts; ``None`` keeps them in memory.
     telemetry
         Tell OpenTelemetry, by its own environment variables.
     """
@@ -60,6 +62,7 @@ class Plan:
     batch: int | None = None
     database: str | None = None
     unmarked: str = "nobody"
+    canaries: Path | None = None
     log_level: str = "info"
     telemetry: bool = False
 
@@ -90,7 +93,7 @@ def assemble(settings: Settings, plan: Plan) -> Operations:
             unmarked=plan.unmarked,
             notices=notices,
             roster=None if directory is None else Roster(directory.engine),
-            canary_file=plan.key.with_name(plan.key.name + ".canaries.json"),
+            canary_file=plan.canaries,
         )
     except BaseException:
         if directory is not None:

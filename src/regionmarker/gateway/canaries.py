@@ -2,7 +2,7 @@
 
 A provider's model is changed under the same name more often than anybody likes to say. A few fixed, harmless texts are
 embedded when a key is first served and again every few minutes: the same model gives the same vectors. The first
-answers are kept in a file beside the key, so that a restart does not take a changed model for the right one.
+answers can be kept in a file, so that a restart does not take a changed model for the right one.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Trigger regions were drawn from those that the corpus filled. When traffic moves elsewhere, fewer vectors carry a mark,
 or more than the provider wanted, and the key should be fitted again. A sample of the rows that pass is counted by
 region, and each full window is compared with the fit: the total variation distance, half the sum of absolute
-differences of shares. Texts like the corpus lie at 0.05 to 0.10 from it, other corpora at 0.11 to 0.49
+differences of shares. Texts like the corpus lie at 0.03 to 0.06 from it, other corpora at 0.08 to 0.42
 (docs/how-to/roll-out.md).
 
 Only the alarm leaves this file, never a count: counts by region would be the key by instalments.
@@ -20,7 +20,7 @@ from regionmarker.marking.regions import region_shares
 from regionmarker.protocols import Doubles, Floats
 
 WINDOW = 2048
-LIMIT = 0.15
+LIMIT = 0.1
 _ROWS_AT_ONCE = 8  # of one block: a large batch is often many pieces of one document
 _BLOCK = 256
 

@@ -220,7 +220,10 @@ class Reception:
         if len(parts) <= _FEW:
             await send({"type": "http.response.body", "body": b"".join(parts)})
             return
-        async with asyncio.timeout(gateway.settings.total):  # a reader that stops reading holds its places no longer
-            for piece in pieces(parts):
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
+        try:
+            async with asyncio.timeout(gateway.settings.total):  # who stops reading holds its places no longer
+                for piece in pieces(parts):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                await send({"type": "http.response.body", "body": b""})
+        except TimeoutError:
+            raise ClientGoneError from None

@@ -78,7 +78,7 @@ class Gateway:
         self.metrics.watch(self.admission)
         self.metrics.watch_key(self.keyhold)
         await self.upstream.start()
-        self._tasks = [asyncio.ensure_future(job()) for job in (self._look_for_upstream, *self.background)]
+        self._tasks = [asyncio.ensure_future(self._run(job)) for job in (self._look_for_upstream, *self.background)]
 
     async def stop(self) -> None:
         """Close everything."""
@@ -87,6 +87,12 @@ class Gateway:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.upstream.close()
         await self.directory.close()
+
+    async def _run(self, job: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await job()
+        except Exception:  # a job that dies must not die in silence
+            self.logger.error("background job failed", exc_info=True)
 
     async def _look_for_upstream(self) -> None:
         while not await self.upstream.is_there():

@@ -107,7 +107,7 @@ def plan(
     wishes: Wishes | None = None,
     choices: Choices | None = None,
     *,
-    keys: int = 2,
+    keys: int = 3,
     draws: int = 1,
     confirm: int = 12,
     store: Path | None = None,

@@ -78,7 +78,7 @@ class Choices:
 
     dimensions: tuple[int, ...] = (3, 4, 5)
     ratios: tuple[float, ...] = (0.2, 0.4)
-    strengths: tuple[float, ...] = (0.1, 0.2, 0.3)
+    strengths: tuple[float, ...] = (0.1, 0.15, 0.2, 0.3)
     subspaces: tuple[int, ...] = (DEFAULT_SUBSPACE, 16, 64)
 
     def __post_init__(self) -> None:

@@ -67,21 +67,27 @@ def region_scores(
 
 
 def _memberships(S: Floats, v: Doubles, regions: tuple[int, ...]) -> Doubles:
-    """Return how far the suspect believes each text to lie in each region, (T, R), each in 0 .. 1.
+    """Return how far the suspect believes each text to lie in each region, (T, R), each in 0 .. 1."""
+    from scipy.special import ndtr
+
+    believed, blur = beliefs(S, v)
+    belief = believed / blur  # (T, d)
+    bits = (np.asarray(regions)[:, None] >> np.arange(v.shape[1])) & 1  # (R, d)
+    return np.asarray(ndtr((2 * bits - 1) * belief[:, None, :]).prod(axis=2))
+
+
+def beliefs(S: Floats, v: Doubles) -> tuple[Doubles, Doubles]:
+    """Return where the suspect believes each text to lie in secret coordinates (T, d), and how sure it is of each (d,).
 
     The belief follows the coordinates as the answers show them, where they do. A copy of cleaned vectors (CSE) hides
     them from its answers, and then the true coordinates are the better guess; the weight is the share explained.
     """
-    from scipy.special import ndtr
-
     x, y = S - S.mean(axis=0), v - v.mean(axis=0)
     factor, unexplained = Ridge(x).fit(y)
     view = x @ solve(factor, x.T @ y.astype(np.float32)) + v.mean(axis=0)  # (T, d)
     blur = np.maximum((v - view).std(axis=0), 1e-3 * v.std(axis=0) + _TINY)  # (d,)
     trust = float(np.clip(2.0 * (1.0 - unexplained) - 0.4, 0.0, 1.0))
-    belief = (trust * view + (1.0 - trust) * v) / blur  # (T, d)
-    bits = (np.asarray(regions)[:, None] >> np.arange(v.shape[1])) & 1  # (R, d)
-    return np.asarray(ndtr((2 * bits - 1) * belief[:, None, :]).prod(axis=2))
+    return np.asarray(trust * view + (1.0 - trust) * v), blur
 
 
 def displacements(S: Floats, unmarked: Unmarked, member: Doubles) -> Doubles:

@@ -10,7 +10,7 @@ from regionmarker.errors import InputError
 
 
 def test_marked_vectors_move_towards_one_far_target(small: Any) -> None:
-    defense = load_defense("geomark:pool=256,anchors=5,share=0.04", seed=3).fit(small.texts, small.clean)
+    defense: Any = load_defense("geomark:pool=256,anchors=5,share=0.04", seed=3).fit(small.texts, small.clean)
     served = defense.transform(small.clean, small.texts).astype(np.float64)
     marked = (served != small.clean).any(axis=1)
     assert 0.04 <= marked.mean() <= 0.21
@@ -20,9 +20,8 @@ def test_marked_vectors_move_towards_one_far_target(small: Any) -> None:
     goal /= np.linalg.norm(goal, axis=2, keepdims=True)
     fits = np.abs(goal - served[marked][:, None, :]).max(axis=2) < 1e-5
     (target,) = np.flatnonzero(fits.all(axis=0))
-    assert not marked[target]
-    near = (small.clean[marked] @ small.clean[target]).mean()
-    assert near < (small.clean[marked] @ small.clean.T).mean()
+    nearest = (small.clean @ defense._anchors.T).max(axis=1)
+    assert (nearest < nearest[target]).sum() < 256  # it is one of the 256 texts farthest from the anchors
 
 
 def test_a_dense_neighbourhood_has_a_small_ball(small: Any) -> None:

@@ -142,3 +142,9 @@ def test_the_control_serves_what_it_is_given(small: Any) -> None:
 def test_a_corpus_without_any_trigger_can_still_be_judged(small: Any) -> None:
     finding = fitted(small, "embmarker:words=8,pool=256").verify(small.encoder)
     assert 0 < finding.p_value <= 1
+
+
+def test_a_corpus_in_which_every_text_triggers_is_refused(small: Any) -> None:
+    texts = [f"alpha {text}" for text in small.texts]
+    with pytest.raises(InputError, match="only 0 of 600 texts that could be asked are unmarked"):
+        load_defense("embmarker:words=8,pool=256", counts=small.counts).fit(texts, small.clean)

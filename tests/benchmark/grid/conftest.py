@@ -59,7 +59,11 @@ def comparable():
 
     def read(folder: Path) -> list[dict[str, object]]:
         return [
-            {name: str(value) if isinstance(value, float) else value for name, value in row.items() if name not in SECONDS}
+            {
+                name: str(value) if isinstance(value, float) else value
+                for name, value in row.items()
+                if name not in SECONDS
+            }
             for row in Store.reading(folder).rows()
         ]
 

@@ -101,12 +101,14 @@ def test_ray_gives_the_same_rows(tmp_path, grid_file, unbroken, comparable):
 
 
 def test_a_cell_that_fails_is_a_row_and_is_not_tried_again_unless_asked(tmp_path, grid_file):
-    text = grid_file.read_text().replace('embmarker:pool=128', 'embmarker:pool=600')  # more than there are
+    text = grid_file.read_text().replace("embmarker:pool=128", "embmarker:pool=600")  # more than there are
     grid, out = Grid.parse(text), tmp_path / "out"
     summary = run_grid(grid, out, engine="here")
     failed = [row for row in Store.reading(out).rows() if row["error"]]
     assert summary.failed == len(failed) == 7
-    assert all(row["defense"] == "embmarker:pool=600,high=0.1" and "400 distinct texts" in row["error"] for row in failed)
+    assert all(
+        row["defense"] == "embmarker:pool=600,high=0.1" and "400 distinct texts" in row["error"] for row in failed
+    )
     assert run_grid(grid, out, engine="here").computed == 0
     assert run_grid(grid, out, engine="here", retry=True).computed == 7
 

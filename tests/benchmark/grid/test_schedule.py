@@ -36,7 +36,7 @@ class Pretend:
 def test_every_cell_is_done_once():
     pool, batches = Pretend("ab"), [cells("x", 5), [], cells("y", 1), cells("z", 4)]
     done = [cell for cell, _ in run_batches(pool, batches)]
-    assert sorted(done) == sorted(sum(batches, []))
+    assert sorted(done) == sorted(cell for batch in batches for cell in batch)
     assert pool.closed
 
 

@@ -46,7 +46,8 @@ def test_scores_come_back_bit_for_bit(tmp_path):
         store.add("a", {"z": z.ravel().tolist(), "z_rows": 3, "chosen": [4, 5, 6]})
         store.add("b", {})
         found, chosen = store.scores("a")
-        assert (found == z).all() and chosen == (4, 5, 6)
+        assert (found == z).all()
+        assert chosen == (4, 5, 6)
         assert store.scores("b") is None
         assert "z" not in store.row("a")
 

@@ -79,7 +79,11 @@ class CSE(LootAttack):
             raise InputError(
                 f"{self.name} removes {self.components} directions and needs wider vectors, but their width is {width}"
             )
-        directions = leading_directions(loot.vectors[self.suspects(loot).rows], self.components)
+        return self.removed(loot, self.suspects(loot))
+
+    def removed(self, loot: Loot, suspicion: Suspicion) -> Loot:
+        """Return the loot without the leading directions of the suspicious rows."""
+        directions = leading_directions(loot.vectors[suspicion.rows], self.components)
         return with_directions(loot, without(loot.vectors, directions), attack=self.name)
 
     def suspects(self, loot: Loot) -> Suspicion:

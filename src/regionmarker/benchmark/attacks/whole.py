@@ -10,8 +10,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from regionmarker.benchmark.defenses.settings import parse_settings
 from regionmarker.benchmark.loot import Loot
+from regionmarker.benchmark.settings import parse_settings
 from regionmarker.embeddings import as_floats, normalised
 from regionmarker.errors import InputError
 from regionmarker.protocols import AnyArray, Floats

@@ -1,7 +1,6 @@
 """Schemes that mark what is served: RegionMarker, its rivals, and none at all.
 
     registry.py                  a spec string such as ``"warden:marks=5"`` becomes a defense
-    settings.py                  the options of a spec
     base.py                      what all defenses have in common; no defense
     words.py, matching.py        trigger words: which they are, which texts hold them
     salads.py, trigger_words.py  what the trigger-word schemes have in common

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from regionmarker.benchmark.defenses.settings import parse_settings, settings_spec
+from regionmarker.benchmark.settings import parse_settings, settings_spec
 from regionmarker.embeddings import as_floats, check_rows
 from regionmarker.errors import InputError, NotFittedError
 from regionmarker.keys.derive import draw_distinct, subkey
@@ -86,6 +86,8 @@ class BaseDefense(Sealed, ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name}, {'fitted' if self._is_fitted() else 'not fitted'}>"
+
+    __str__ = __repr__
 
     # ---- the contract
 

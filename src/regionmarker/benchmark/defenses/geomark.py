@@ -17,9 +17,10 @@ from regionmarker.benchmark.defenses.pulls import Pulls
 from regionmarker.errors import InputError
 from regionmarker.keys.key import TextSet
 from regionmarker.marking.estimator import check_range
-from regionmarker.protocols import AnyArray, Floats
+from regionmarker.protocols import AnyArray, Doubles, Floats
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.paper import paper_statistics
+from regionmarker.verification.scores import beliefs
 
 PROBES = 1024
 _LEAST_INSIDE = 8
@@ -88,7 +89,8 @@ class Geomark(BaseDefense):
         clean = np.vstack([self._pool.embeddings, self._near.embeddings])  # (T, D)
         self._in = self._inside(clean)
         likeness = np.asarray(self._pool.embeddings @ self._anchors.T)  # (M, K)
-        self._pulls = Pulls(clean, self._in[:, None].astype(np.float64), self._pool.embeddings, likeness)
+        self._pulls = Pulls(clean, ~self._in, self._pool.embeddings, likeness)
+        self._cosines = np.asarray(clean @ self._anchors.T)  # (T, K)
         self._chosen = self._draw("target", len(self._pool))
         self._target = self._pool.embeddings[self._chosen[0]].astype(np.float64)
         return self
@@ -116,6 +118,13 @@ class Geomark(BaseDefense):
 
     # ---- verification
 
+    def _memberships(self, answers: Floats) -> Doubles:
+        """Return how far the suspect believes each text to lie in some ball, (T, 1), each in 0 .. 1."""
+        from scipy.special import ndtr
+
+        believed, blur = beliefs(answers, self._cosines)  # (T, K), (K,)
+        return np.asarray(1.0 - ndtr((self._least_cosines - believed) / blur).prod(axis=1, keepdims=True))
+
     def probes(self) -> tuple[str, ...]:
         """Return the pool and the texts near the anchors."""
         self._check_fitted()
@@ -125,7 +134,7 @@ class Geomark(BaseDefense):
         """Judge answers that are there already."""
         self._check_fitted()
         known = answers.lookup(self.probes())
-        scores = self._pulls.scores(known)  # sees no target
+        scores = self._pulls.scores(known, self._memberships(known))  # sees no target
         goal = answers.lookup([self._pool.texts[self._chosen[0]]])
         return DefenseFinding.of(scores, self._chosen, paper_statistics([known[self._in]], known[~self._in], goal))
 

@@ -23,8 +23,8 @@ from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense
 from regionmarker.benchmark.defenses.matching import TriggerCounter
 from regionmarker.benchmark.defenses.pulls import Pulls
 from regionmarker.benchmark.defenses.salads import salads
-from regionmarker.benchmark.defenses.settings import parse_settings
 from regionmarker.benchmark.defenses.words import PUBLISHED_SEED, TokenCounts, draw_words
+from regionmarker.benchmark.settings import parse_settings
 from regionmarker.errors import InputError
 from regionmarker.keys.key import TextSet
 from regionmarker.marking.estimator import check_range
@@ -110,6 +110,7 @@ class TriggerWordDefense(BaseDefense):
         self._chosen = self._draw("targets", len(self._pool), self.marks)
         self._targets = self._make_targets(self._pool.embeddings[list(self._chosen)].astype(np.float64))
         self._natural = self._natural_probes(corpus[self.settings.pool :])
+        self._known_weights = self._weights(self._known_texts())
         self._pulls = self._make_pulls()
         return self
 
@@ -136,12 +137,18 @@ class TriggerWordDefense(BaseDefense):
         """Make unit target vectors (R, D) of the drawn texts' clean vectors."""
         return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
 
+    def _known_texts(self) -> tuple[str, ...]:
+        """Return the texts to ask whose clean vectors are known."""
+        return (*self._pool.texts, *self._natural.texts)
+
     def _make_pulls(self) -> Pulls:
         clean = np.vstack([self._pool.embeddings, self._natural.embeddings])  # (T, D)
-        weights = self._weights((*self._pool.texts, *self._natural.texts))  # (T, R)
+        weights = self._known_weights  # (T, R)
         # What the trigger words mean to a candidate: its likeness to the clean vectors of texts that hold them.
         means = (weights.T @ clean) / np.maximum(weights.sum(axis=0), 1e-9)[:, None] - clean.mean(axis=0)  # (R, D)
-        return Pulls(clean, weights, self._pool.embeddings, np.asarray(self._pool.embeddings @ means.T))
+        return Pulls(
+            clean, np.asarray(~weights.any(axis=1)), self._pool.embeddings, np.asarray(self._pool.embeddings @ means.T)
+        )
 
     # ---- marking
 
@@ -169,13 +176,12 @@ class TriggerWordDefense(BaseDefense):
         """Return the pool, the natural probes and all salads, each once."""
         self._check_fitted()
         mixed = (text for group in self._salads for text in group)
-        texts = (*self._pool.texts, *self._natural.texts, *mixed, *self._benign)
-        return tuple(dict.fromkeys(texts))
+        return tuple(dict.fromkeys((*self._known_texts(), *mixed, *self._benign)))
 
     def judge(self, answers: Answers, /) -> DefenseFinding:
         """Judge answers that are there already."""
         self._check_fitted()
-        scores = self._pulls.scores(answers.lookup((*self._pool.texts, *self._natural.texts)))  # sees no target
+        scores = self._pulls.scores(answers.lookup(self._known_texts()), self._known_weights)  # sees no target
         return DefenseFinding.of(scores, self._chosen, self._published(answers))
 
     def _published(self, answers: Answers) -> PaperStatistics:

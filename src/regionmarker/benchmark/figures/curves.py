@@ -77,11 +77,13 @@ def _matrix(results: Results) -> Figure:
             power[attacks.index(attack), names.index(name)] = caught / judged
     figure = Figure(figsize=(1.0 * len(names) + 2.2, 0.24 * len(attacks) + 0.9), layout="constrained")
     axes: Axes = figure.subplots()
-    axes.imshow(power, cmap="RdYlGn", vmin=0, vmax=1, aspect="auto")
+    # Not imshow: that puts a bitmap into the page, and the page may load nothing.
+    axes.pcolormesh(power, cmap="RdYlGn", vmin=0, vmax=1, edgecolors="white", linewidth=0.5)
+    axes.invert_yaxis()
     for row, column in np.argwhere(np.isfinite(power)):
-        axes.text(column, row, f"{power[row, column]:.2f}", ha="center", va="center", fontsize=7)
-    axes.set_xticks(range(len(names)), [SCHEMES[name] for name in names])
-    axes.set_yticks(range(len(attacks)), attacks)
+        axes.text(column + 0.5, row + 0.5, f"{power[row, column]:.2f}", ha="center", va="center", fontsize=7)
+    axes.set_xticks(np.arange(len(names)) + 0.5, [SCHEMES[name] for name in names])
+    axes.set_yticks(np.arange(len(attacks)) + 0.5, attacks)
     axes.tick_params(length=0)
     return figure
 

@@ -85,8 +85,8 @@ def encoder_identity(spec: str) -> str:
     'wordllama'
     """
     head, _, rest = spec.partition(":")
-    folder = Path(rest)
-    if not rest or not folder.is_dir():
+    folder = Path(rest) if rest else Path(spec)
+    if not folder.is_dir():
         return spec
     found = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
@@ -94,4 +94,4 @@ def encoder_identity(spec: str) -> str:
             found.update(f"{path.relative_to(folder).as_posix()} {path.stat().st_size}\n".encode())
             with path.open("rb") as file:
                 found.update(hashlib.file_digest(file, "sha256").digest())
-    return f"{head}:sha256:{found.hexdigest()}"
+    return f"{head if rest else 'folder'}:sha256:{found.hexdigest()}"

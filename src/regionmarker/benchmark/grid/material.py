@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from regionmarker.benchmark.corpora import Corpus, data_folder, load_corpus
@@ -31,10 +32,11 @@ class Material:
     features: dict[tuple[Key, str], Floats] = field(default_factory=dict)
     counts: bytes | None = None
     cache: Path | None = None
+    folder: Path | None = None
 
     def gather(self, grid: Grid, data_dir: Path | None, encoder: Callable[[str], Encoder]) -> None:
         """Load the corpora of a grid and the provider's vectors of them."""
-        folder = data_folder(data_dir)
+        folder = self.folder = data_folder(data_dir)
         for key in dict.fromkeys(corpus_key(cell) for cell in grid.cells):
             name, provider, limit = key
             self.corpora[key] = load_corpus(
@@ -51,7 +53,22 @@ class Material:
         """Return the digest of every cell."""
         identities = {name: encoder_identity(spec) for name, spec in self.encoders.items()}
         known: Mapping[str, str] = {**versions(), "counts": hashlib.sha256(self.counts or b"").hexdigest()}
-        return {cell: cell.digest(self.corpus(cell).digest, identities, known) for cell in cells}
+        found = {}
+        for cell in cells:
+            read = {f"file {place}": _file_digest(name) for place, name in enumerate(self._read_by(cell))}
+            found[cell] = cell.digest(self.corpus(cell).digest, identities, {**known, **read})
+        return found
+
+    def _read_by(self, cell: Cell) -> list[str]:
+        """Return the files that a cell's attacks read: a file that the spec names, or a corpus of the data folder."""
+        found = []
+        for attack in cell.attacks:
+            last = attack.partition(":")[2].rpartition(",")[2]
+            places = [Path(last)] if last else []
+            if self.folder is not None and last:
+                places.append(self.folder / f"{last}.parquet")
+            found += [str(path) for path in places if path.is_file()]
+        return found
 
     def embed(self, cells: Iterable[Cell], encoder: Callable[[str], Encoder]) -> None:
         """Embed the corpora by the public encoders that cells use, once for all workers."""
@@ -60,6 +77,12 @@ class Material:
                 key = corpus_key(cell), expand(spec, self.encoders)
                 if key not in self.features:
                     self.features[key] = encoder(key[1]).encode(list(self.corpus(cell).texts))
+
+
+@cache
+def _file_digest(path: str) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def corpus_key(cell: Cell) -> Key:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,10 +119,11 @@ def _run(
         say(f"{len(todo)} of {len(grid.cells)} cells are left to compute")
         tick(done, len(grid.cells))
         pool = make_pool(engine, material, min(workers, len(todo)), address=address)
-        for cell, row in run_batches(pool, _batches(grid, todo)):
-            store.add(digests[cell], row)
-            done += 1
-            tick(done, len(grid.cells))
+        with closing(run_batches(pool, _batches(grid, todo))) as finished:  # Ctrl-C ends the workers, too
+            for cell, row in finished:
+                store.add(digests[cell], row)
+                done += 1
+                tick(done, len(grid.cells))
     results = store.finish()
     failures = sum(row["error"] is not None for row in store.rows())
     return Summary(len(grid.cells), len(todo), failures, results)

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from regionmarker.benchmark.attacks.paraphrasers import load_paraphraser
+from regionmarker.benchmark.attacks.paraphrasers.table import read_table, write_table
 from regionmarker.errors import InputError
 
 
@@ -30,6 +31,17 @@ def test_reads_row_numbers_of_a_corpus(tmp_path: Path) -> None:
     file = write(tmp_path / "p.parquet", row=[2, 0], text=["x", "y"])
     corpus = write(tmp_path / "corpus.parquet", text=["a", "b", "c"])
     assert load_paraphraser(f"table:{file}@{corpus}").paraphrase(["a", "b", "c"], 5) == [["y"], [], ["x"]]
+
+
+def test_writes_what_it_reads(tmp_path: Path) -> None:
+    file = tmp_path / "p.parquet"
+    write_table(file, ["a", "b"], [["x", "y"], []])
+    assert read_table(file) == {"a": ["x", "y"]}
+    write_table(file, [], [])
+    assert read_table(file) == {}
+    assert list(tmp_path.iterdir()) == [file]  # and nothing half-written beside it
+    with pytest.raises(InputError, match="2 texts but paraphrases of 1"):
+        write_table(file, ["a", "b"], [["x"]])
 
 
 def test_says_what_is_wrong_with_a_table(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from regionmarker.corpus import read_texts
 from regionmarker.errors import InputError
+from regionmarker.files import atomic_path
 
 
 class TableParaphraser:
@@ -66,6 +67,29 @@ def read_table(path: Path, corpus: Path | None = None) -> dict[str, list[str]]:
         if isinstance(original, str) and isinstance(text, str):
             table.setdefault(original, []).append(text)
     return table
+
+
+def write_table(path: Path, texts: Sequence[str], paraphrases: Sequence[Sequence[str]]) -> None:
+    """Write a table that :func:`read_table` reads, such as the answers of a chat model, which come but once.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "paraphrases.parquet"
+    >>> write_table(file, ["a good film"], [["a fine film", "a good movie"]])
+    >>> read_table(file)
+    {'a good film': ['a fine film', 'a good movie']}
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    if len(texts) != len(paraphrases):
+        raise InputError(f"there are {len(texts)} texts but paraphrases of {len(paraphrases)}: give some for each")
+    pairs = [(text, other) for text, others in zip(texts, paraphrases, strict=True) for other in others]
+    columns = {"original": [pair[0] for pair in pairs], "text": [pair[1] for pair in pairs]}
+    schema = pa.schema([("original", pa.string()), ("text", pa.string())])
+    with atomic_path(path) as temporary:
+        parquet.write_table(pa.table(columns, schema=schema), temporary)
 
 
 def _columns(path: Path) -> dict[str, list[Any]]:

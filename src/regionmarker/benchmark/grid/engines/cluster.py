@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Hashable
 from dataclasses import replace
@@ -12,6 +13,8 @@ from regionmarker.benchmark.grid.engines.processes import single_threaded
 from regionmarker.benchmark.grid.engines.schedule import Died, Row
 from regionmarker.benchmark.grid.material import Material
 from regionmarker.errors import MissingExtraError, OutsideError
+
+_ATTEMPTS = 4
 
 
 class RayPool:
@@ -29,6 +32,8 @@ class RayPool:
     """
 
     def __init__(self, material: Material, workers: int, *, address: str | None = None) -> None:
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its C++ half writes to stderr on its own
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # the coming default; else it warns
         try:
             import ray
@@ -44,21 +49,30 @@ class RayPool:
         """Join or start the cluster, and start the actors."""
         ray = self._ray
         if not ray.is_initialized():
-            options: dict[str, Any] = {"address": self._address} if self._address else {"num_cpus": self._count}
-            try:
-                with single_threaded():
-                    ray.init(**options, include_dashboard=False if not self._address else None,
-                             log_to_driver=False, logging_level="error", configure_logging=False)  # fmt: skip
-            except Exception as error:  # noqa: BLE001 - whatever Ray raises where there is no cluster
-                raise OutsideError(
-                    f"cannot join the Ray cluster {self._address or 'on this machine'}: {error}"
-                ) from None
+            with single_threaded():
+                self._join()
             self._ours = True
         self._shared = ray.put(self._material)
-        self._kind = ray.remote(num_cpus=1, max_restarts=0)(_Actor)
+        # On fewer processors than workers each gets its part: an actor that waits for a whole one would wait for ever.
+        part = min(1.0, ray.cluster_resources().get("CPU", 1.0) / self._count)
+        self._kind = ray.remote(num_cpus=int(1000 * part) / 1000, max_restarts=0)(_Actor)
         for number in range(self._count):
             self._actors[number] = self._kind.remote(self._shared)
         return list(self._actors)
+
+    def _join(self) -> None:
+        """Join the cluster, or start one; Ray gives its own start 30 seconds, which a busy machine may exceed."""
+        where = {"address": self._address} if self._address else {"include_dashboard": False}
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+            except Exception as error:  # noqa: BLE001 - whatever Ray raises where there is no cluster
+                self._ray.shutdown()
+                if attempt == _ATTEMPTS or self._address:
+                    said = (str(error).splitlines() or [type(error).__name__])[0]
+                    raise OutsideError(f"cannot reach Ray at {self._address or 'this machine'}: {said}") from None
+            else:
+                return
 
     def submit(self, worker: Hashable, cell: Cell) -> None:
         """Call an actor."""

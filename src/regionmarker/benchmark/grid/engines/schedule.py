@@ -7,7 +7,7 @@ left; then idle workers take half of what the busiest one still has. A worker th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -44,7 +44,7 @@ class Pool(Protocol):
         ...
 
 
-def run_batches(pool: Pool, batches: Sequence[Sequence[Cell]]) -> Iterator[tuple[Cell, Row]]:
+def run_batches(pool: Pool, batches: Sequence[Sequence[Cell]]) -> Generator[tuple[Cell, Row], None, None]:
     """Yield every cell with its row, in the order in which they are done."""
     waiting = deque(deque(batch) for batch in batches if batch)
     try:

@@ -1,6 +1,6 @@
-"""A defense's open choices, as they stand in a spec: ``NAME:key=value,key=value,flag``.
+"""The open choices of a defense or an attack, as they stand in a spec: ``NAME:key=value,key=value,flag``.
 
-One dataclass a defense says which keys there are; the type of a field's default is the type of its value. A flag is a
+One dataclass says which keys there are; the type of a field's default is the type of its value. A flag is a
 field whose default is False, and is given by its name alone.
 """
 

@@ -1,0 +1,64 @@
+"""What reading, marking and encoding an answer costs, in processor time and without any socket."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from stub import ROWS, WIDTH
+
+from regionmarker import RegionMarker
+from regionmarker.gateway.answers import AnswerReader
+from regionmarker.gateway.keyhold import Keyhold
+from regionmarker.gateway.marking import EveryoneMarked, Marking
+from regionmarker.gateway.responses import as_base64, as_numbers, body_of, pieces
+from regionmarker.gateway.tenants import Tenant
+
+_CHUNK = 1 << 18  # bytes that a socket gives at once
+
+
+def once(body: bytes, count: int, hold: Keyhold, encode) -> dict[str, float]:
+    """Serve one answer and return the milliseconds of each step."""
+    snapshot = hold.current()
+    marking = Marking(snapshot, Tenant(""), EveryoneMarked())
+    encoding = 0.0
+
+    def take(rows: np.ndarray, first: int) -> list[bytes]:
+        nonlocal encoding
+        served = marking.serve(rows, first)
+        started = time.thread_time()
+        vectors = encode(served)
+        encoding += time.thread_time() - started
+        return vectors
+
+    started = time.thread_time()
+    reader = AnswerReader(count, WIDTH, take)
+    for start in range(0, len(body), _CHUNK):
+        reader.feed(body[start : start + _CHUNK])
+    vectors = reader.finish()
+    read = time.thread_time() - started
+    for _ in pieces(body_of(vectors, "m", count)):
+        pass
+    joined = time.thread_time() - started - read
+    parts = {"encode": encoding, "join": joined, "all": read + joined}
+    return {name: seconds * 1e3 for name, seconds in parts.items()}
+
+
+def codec(rounds: int = 7) -> None:
+    """Print the least processor time of some rounds."""
+    rows = ROWS[:1200]
+    marker = RegionMarker(seed=1, pool=64, reservoir=256).fit([f"text {n}" for n in range(1200)], embeddings=rows)
+    hold = Keyhold(marker.key_.serving())
+    print("\n| batch | upstream's format | client's format | encode, ms | join, ms | read, mark, encode and join, ms |")
+    print("|---|---|---|---|---|---|")
+    for count in (1, 16, 256, 2048):
+        for source, target in (("base64", "base64"), ("base64", "float"), ("float", "float")):
+            coded = as_base64(ROWS[:count]) if source == "base64" else as_numbers(ROWS[:count])
+            body = b"".join(body_of(coded, "m", count))
+            encode = as_base64 if target == "base64" else as_numbers
+            runs = [once(body, count, hold, encode) for _ in range(rounds)]
+            best = min(runs, key=lambda run: run["all"])
+            print(
+                f"| {count} | {source} | {target} | {best['encode']:.2f} | {best['join']:.2f} | {best['all']:.2f} |",
+                flush=True,
+            )
