@@ -12,7 +12,7 @@ from regionmarker.corpus import list_matrix
 from regionmarker.errors import InputError
 from regionmarker.marking.marker import RegionMarker
 from regionmarker.marking.oracle import bad_rows
-from regionmarker.protocols import AnyArray
+from regionmarker.protocols import AnyArray, Floats
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class RowMarker:
             return batch
         matrix = list_matrix(present)  # (n, D)
         if self.tenant_column is None:
-            served = self.marker.transform(matrix, tenant=self.tenant)
+            served = self.marker.transform(matrix, tenant=self.tenant, out=_room(matrix.shape))
         else:
             tenants = batch.column(self.tenant_column)
             served = self._by_tenant(matrix, tenants.filter(column.is_valid()) if column.null_count else tenants)
@@ -96,7 +96,7 @@ class RowMarker:
             raise InputError("a row has no tenant")
         coded = tenants if pa.types.is_dictionary(tenants.type) else tenants.dictionary_encode()
         codes = coded.indices.to_numpy(zero_copy_only=False)  # (n,)
-        served = np.empty(matrix.shape, dtype=np.float32)
+        served = _room(matrix.shape)
         order = np.argsort(codes, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
             served[rows] = self.marker.transform(matrix[rows], tenant=coded.dictionary[int(codes[rows[0]])].as_py())
@@ -145,6 +145,13 @@ class RowMarker:
             text = str(error)
             return text.removeprefix("row 0 ").partition(": an embedding")[0] if text.startswith("row 0 ") else text
         return said if tenant is not None or self.tenant_column is None else "has no tenant"
+
+
+def _room(shape: tuple[int, ...]) -> Floats:
+    """Take memory from Arrow's pool, which gives it back; the C library keeps some for every thread that there was."""
+    rows, width = shape
+    room: Floats = np.frombuffer(pa.allocate_buffer(4 * rows * width), dtype=np.float32).reshape(shape)
+    return room
 
 
 def _field(schema: Any, column: str, name: str) -> Any:
