@@ -7,9 +7,11 @@ never imported. Good enough to try everything offline; a real key wants texts li
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import sysconfig
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -58,9 +60,22 @@ def _passages() -> Iterator[tuple[str, str]]:
             yield from ((parts[0].removesuffix(".py"), passage) for passage in _docstrings(path))
 
 
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Hold back the garbage collector: a finaliser that parses inside ast.parse makes Python 3.11 fail."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def _docstrings(path: Path) -> Iterator[str]:
     try:
-        tree = ast.parse(path.read_bytes())
+        with _no_collection():
+            tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError, OSError):
         return
     for node in ast.walk(tree):

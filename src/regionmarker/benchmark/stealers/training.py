@@ -110,7 +110,7 @@ class Training:
         loss.backward()  # type: ignore[no-untyped-call]
         self._adam.step()
         self._done += 1
-        self._losses.append(float(loss))
+        self._losses.append(float(loss.detach()))
         if not np.isfinite(self._losses[-1]):
             raise self._diverged(epoch)
 
