@@ -35,7 +35,7 @@ bench: install ## the speed of marking and of fitting, as ratios to plain copies
 system: ## Debian packages that some tests want (where root)
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-	    chromium postgresql apertium apertium-eng-spa apertium-eng-cat nginx-light nodejs >/dev/null; \
+	    chromium postgresql apertium apertium-eng-spa apertium-eng-cat nodejs >/dev/null; \
 	else echo "make system needs root and apt-get; tests that want these packages will say so"; fi
 
 clean: ## remove what the targets made
