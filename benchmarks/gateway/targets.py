@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from stub import unit_rows
 
-MODEL = "null"
+MODEL = "null-model"  # not "null", which YAML reads as nothing
 HERE = Path(__file__).parent
 
 
