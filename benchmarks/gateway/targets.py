@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,7 +101,7 @@ def _wait_for(port: int, running: subprocess.Popen[bytes]) -> None:
     for _ in range(600):
         if running.poll() is not None:
             raise SystemExit("LiteLLM's proxy did not start")
-        with contextlib.suppress(urllib.error.URLError, ConnectionError):
+        with contextlib.suppress(OSError):  # a URLError and a timeout are such, too
             urllib.request.urlopen(f"http://127.0.0.1:{port}/health/liveliness", timeout=2)
             return
         time.sleep(0.2)
