@@ -102,6 +102,7 @@ def test_a_server_that_is_not_there_leaves_with_3(run, key, tmp_path):
         "verify", "--key", key, "--suspect", "http://127.0.0.1:9/v1#m", "--budget", BUDGET, "--cache", "a.db", code=3
     )
     assert "127.0.0.1:9" in done.stderr
+    assert done.stdout == ""  # what a log of retries would break is a reader of --json
 
 
 def test_killed_and_run_again_no_answer_is_asked_twice_and_the_verdict_is_the_same(run, key, server, tmp_path):

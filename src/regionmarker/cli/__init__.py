@@ -12,6 +12,7 @@ def main(arguments: list[str] | None = None) -> None:
     from regionmarker.cli.app import app
     from regionmarker.errors import RegionMarkerError
 
+    _keep_retries_quiet()
     try:
         code = app(arguments, standalone_mode=False, prog_name="regionmarker") or 0
     except RegionMarkerError as error:
@@ -27,6 +28,13 @@ def main(arguments: list[str] | None = None) -> None:
     if code == INTERRUPTED:
         sys.stderr.write("regionmarker: stopped; nothing half-written was left behind\n")
     sys.exit(code)
+
+
+def _keep_retries_quiet() -> None:
+    """Retries are logged on stdout where structlog is installed, in the midst of what ``--json`` promises."""
+    from stamina.instrumentation import set_on_retry_hooks
+
+    set_on_retry_hooks([])
 
 
 def _usage(error: Exception) -> int:
