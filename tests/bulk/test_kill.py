@@ -17,7 +17,7 @@ from tests.bulk.test_run import digests
 SHARDS = 12
 # Marks a shard, then waits for as long as it is let live: the test kills it at a point of its own choice.
 DRIVE = """
-import sys, threading, time
+import os, sys, threading, time
 from regionmarker.bulk import shard as module
 from regionmarker.cli import main
 stop_after, moment = int(sys.argv[1]), sys.argv[2]
@@ -25,7 +25,7 @@ real_publish, real_mark = module.ShardMarker._check_unchanged, module.ShardMarke
 done, lock = [0], threading.Lock()
 
 def hang():
-    print("here", flush=True)
+    os.write(1, b"here\\n")  # in one piece: two threads may come here at once
     time.sleep(600)
 
 def before_publishing(self, shard):
@@ -52,9 +52,9 @@ def test_a_killed_job_goes_on(mark, shards, tmp_path, bulk_keys, bulk_marker, af
     command = ["mark", "--key", bulk_keys / "key.rmkey", "--workers", "2", source, target]
     arguments = [sys.executable, "-c", DRIVE, str(after), moment, *map(str, command)]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as killed:
-        assert killed.stdout.readline() == "here\n"
+        came = killed.stdout.readline()
         killed.send_signal(signal.SIGKILL)
-        assert killed.wait(60) == -signal.SIGKILL
+        assert (came, killed.wait(60)) == ("here\n", -signal.SIGKILL)
     if moment == "written":
         assert temporary_files(target) != []  # what the next run has to clean up
     visible = digests(target)
