@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from markdown_tables import Log, Row, markdown, numbers, spread
 from regionmarker import RegionMarker, RegionMarkerError, load_encoder
 from regionmarker.benchmark.utility import SentencePairs, row_cosines
 from regionmarker.benchmark.utility.columns import read_columns
-from tables import Log, Row, markdown, numbers, spread
 
 SPACES: dict[str, dict[str, Any]] = {
     "PCA, subspace 32 (default)": {"reducer": "pca"},

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from markdown_tables import Log, Row, markdown, numbers, spread
 from regionmarker import RegionMarker, load_encoder
 from regionmarker.benchmark.stealers import FrozenHead
 from regionmarker.benchmark.utility import (
@@ -27,7 +28,6 @@ from regionmarker.benchmark.utility import (
     similarity,
 )
 from regionmarker.benchmark.utility.columns import read_columns
-from tables import Log, Row, markdown, numbers, spread
 
 CORPORA = {"sst2": "SST-2", "ag_news": "AG News", "enron": "Enron", "mind": "MIND"}
 TENANTS = {"": "provider", "a customer": "provider and tenant"}
