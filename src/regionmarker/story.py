@@ -35,8 +35,8 @@ class Story:
     guilty: tuple[str, ...]
 
     @classmethod
-    def told(cls, say: Callable[[str], None]) -> Story:
-        """Live through the story, saying what happens."""
+    def told(cls, say: Callable[[str], None], seed: int | None = None) -> Story:
+        """Live through the story, saying what happens; with a seed the key is a TEST key, and the end is known."""
         say("reading the documentation of Python's standard library ...")
         texts = python_sentences()
         np.random.default_rng(0).shuffle(texts)
@@ -44,7 +44,7 @@ class Story:
         encoder = load_encoder("wordllama")
         say(f"the provider makes a key from {len(ours)} sentences ...")
         clean = encoder.encode(ours)
-        marker = RegionMarker().fit(ours, embeddings=clean)
+        marker = RegionMarker(seed=seed).fit(ours, embeddings=clean)
         served = marker.transform(clean)
         say(f"a thief buys the vectors of {len(queries)} other sentences and trains a model on them ...")
         bought = encoder.encode(queries)

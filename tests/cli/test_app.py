@@ -44,13 +44,12 @@ def test_the_demo_tells_the_whole_story_offline(run, tmp_path):
     assert facts["mean_cosine_of_marked_rows"] > 0.968
     assert facts["fidelity_of_the_copy"] > 0.85
     assert (tmp_path / "out" / "marking.png").stat().st_size > 10_000
-    outcomes = {row["suspect"]: row["outcome"] for row in facts["suspects"]}
-    guilty = [name for name in outcomes if name.startswith("the copy")]
-    assert len(guilty) == 3
-    assert all(outcomes[name] == "infringement" for name in guilty)
-    # Every run draws a new key, so an innocent is convicted one time in a thousand, as promised.
-    assert sum(outcome == "infringement" for name, outcome in outcomes.items() if name not in guilty) <= 1
-    assert sum(row["paper"]["copy"] for row in facts["suspects"] if row["suspect"] not in guilty) >= 2
+    # Every run draws a new key; how the story ends under a known one is told in tests/test_story.py.
+    suspects = {row["suspect"]: row for row in facts["suspects"]}
+    assert len(suspects) == 6
+    assert all(0 < row["p_value"] <= 1 and row["paper"]["copy"] in (True, False) for row in suspects.values())
+    assert suspects["the copy"]["outcome"] == "infringement"
+    assert (tmp_path / "out" / "evidence" / "report.html").exists()
 
 
 def test_ctrl_c_leaves_nothing_half_written(key, corpus, tmp_path):
