@@ -11,23 +11,23 @@ from regionmarker import RegionMarker
 from regionmarker.gateway.answers import AnswerReader
 from regionmarker.gateway.keyhold import Keyhold
 from regionmarker.gateway.marking import EveryoneMarked, Marking
-from regionmarker.gateway.responses import as_base64, as_numbers, body_of, pieces
+from regionmarker.gateway.responses import BASE64, NUMBERS, Coded, Format, body_of, pieces
 from regionmarker.gateway.tenants import Tenant
 
 _CHUNK = 1 << 18  # bytes that a socket gives at once
 
 
-def once(body: bytes, count: int, hold: Keyhold, encode) -> dict[str, float]:
+def once(body: bytes, count: int, hold: Keyhold, form: Format) -> dict[str, float]:
     """Serve one answer and return the milliseconds of each step."""
     snapshot = hold.current()
     marking = Marking(snapshot, Tenant(""), EveryoneMarked())
     encoding = 0.0
 
-    def take(rows: np.ndarray, first: int) -> list[bytes]:
+    def take(rows: np.ndarray, first: int) -> list[Coded]:
         nonlocal encoding
         served = marking.serve(rows, first)
         started = time.thread_time()
-        vectors = encode(served)
+        vectors = form.encode(served)
         encoding += time.thread_time() - started
         return vectors
 
@@ -37,7 +37,7 @@ def once(body: bytes, count: int, hold: Keyhold, encode) -> dict[str, float]:
         reader.feed(body[start : start + _CHUNK])
     vectors = reader.finish()
     read = time.thread_time() - started
-    for _ in pieces(body_of(vectors, "m", count)):
+    for _ in pieces(body_of(vectors, "m", count, form.quote)):
         pass
     joined = time.thread_time() - started - read
     parts = {"encode": encoding, "join": joined, "all": read + joined}
@@ -51,12 +51,12 @@ def codec(rounds: int = 7) -> None:
     hold = Keyhold(marker.key_.serving())
     print("\n| batch | upstream's format | client's format | encode, ms | join, ms | read, mark, encode and join, ms |")
     print("|---|---|---|---|---|---|")
+    forms = {"base64": BASE64, "float": NUMBERS}
     for count in (1, 16, 256, 2048):
         for source, target in (("base64", "base64"), ("base64", "float"), ("float", "float")):
-            coded = as_base64(ROWS[:count]) if source == "base64" else as_numbers(ROWS[:count])
-            body = b"".join(body_of(coded, "m", count))
-            encode = as_base64 if target == "base64" else as_numbers
-            runs = [once(body, count, hold, encode) for _ in range(rounds)]
+            asked = forms[source]
+            body = b"".join(body_of(asked.encode(ROWS[:count]), "m", count, asked.quote))
+            runs = [once(body, count, hold, forms[target]) for _ in range(rounds)]
             best = min(runs, key=lambda run: run["all"])
             print(
                 f"| {count} | {source} | {target} | {best['encode']:.2f} | {best['join']:.2f} | {best['all']:.2f} |",

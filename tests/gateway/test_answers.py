@@ -15,11 +15,12 @@ from regionmarker.gateway.answers import BLOCK, AnswerReader
 from regionmarker.gateway.failures import Failure
 
 WIDTH = 5
+WIDTHS = (WIDTH, 6)  # rows of a width that three divides are decoded together
 STEADY = settings(derandomize=True, deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 
 
-def rows_of(count: int) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal((count, WIDTH)).astype(np.float32)
+def rows_of(count: int, width: int = WIDTH) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((count, width)).astype(np.float32)
 
 
 def body_of(rows: np.ndarray, *, coded: bool, spaced: bool = True, order=None, **fields) -> bytes:
@@ -30,14 +31,14 @@ def body_of(rows: np.ndarray, *, coded: bool, spaced: bool = True, order=None, *
     return json.dumps(answer, indent=1 if spaced else None, separators=None if spaced else (",", ":")).encode()
 
 
-def read(body: bytes, count: int, cuts=()) -> np.ndarray:
+def read(body: bytes, count: int, cuts=(), width: int = WIDTH) -> np.ndarray:
     blocks = []
 
     def take(rows, first):
         blocks.append((first, len(rows)))
         return [row.tobytes() for row in rows]
 
-    reader = AnswerReader(count, WIDTH, take)
+    reader = AnswerReader(count, width, take)
     places = [0, *sorted(cuts), len(body)]
     for start, end in itertools.pairwise(places):
         reader.feed(body[start:end])
@@ -47,35 +48,52 @@ def read(body: bytes, count: int, cuts=()) -> np.ndarray:
     return np.stack([np.frombuffer(vector, np.float32) for vector in vectors])
 
 
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("coded", [True, False])
 @pytest.mark.parametrize("spaced", [True, False])
-def test_every_place_to_cut_the_body(coded, spaced):
-    rows = rows_of(2)
+def test_every_place_to_cut_the_body(coded, spaced, width):
+    rows = rows_of(2, width)
     body = body_of(rows, coded=coded, spaced=spaced)
     for cut in range(len(body) + 1):
+        np.testing.assert_array_equal(read(body, 2, [cut], width), rows)
+
+
+def test_space_may_stand_before_the_colon():
+    rows = rows_of(2)
+    body = body_of(rows, coded=True).replace(b'"embedding":', b'"embedding" \n :\t')
+    for cut in range(len(body) + 1):
         np.testing.assert_array_equal(read(body, 2, [cut]), rows)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_slash_may_be_escaped(width):
+    rows = rows_of(80, width)
+    body = body_of(rows, coded=True)
+    assert b"/" in body
+    np.testing.assert_array_equal(read(body.replace(b"/", b"\\/"), 80, width=width), rows)
 
 
 @STEADY
 @given(st.data())
 def test_any_cuts_any_order_any_count(data):
-    count = data.draw(st.integers(1, 2 * BLOCK + 3))
-    rows = rows_of(count)
+    count, width = data.draw(st.integers(1, 2 * BLOCK + 3)), data.draw(st.sampled_from(WIDTHS))
+    rows = rows_of(count, width)
     order = data.draw(st.permutations(range(count)))
     body = body_of(rows, coded=data.draw(st.booleans()), spaced=data.draw(st.booleans()), order=order)
     cuts = data.draw(st.lists(st.integers(0, len(body)), max_size=20))
-    np.testing.assert_array_equal(read(body, count, cuts), rows)
+    np.testing.assert_array_equal(read(body, count, cuts, width), rows)
 
 
 @STEADY
 @given(st.data())
 def test_a_damaged_answer_is_refused_or_is_another_good_answer(data):
     """No crash, and never a vector that the bytes do not hold."""
-    body = bytearray(body_of(rows_of(3), coded=data.draw(st.booleans())))
+    width = data.draw(st.sampled_from(WIDTHS))
+    body = bytearray(body_of(rows_of(3, width), coded=data.draw(st.booleans())))
     for _ in range(data.draw(st.integers(1, 4))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = read(bytes(body), 3)
+        found = read(bytes(body), 3, width=width)
     except Failure as failure:
         assert failure.code == "upstream_invalid_response"  # noqa: PT017
         return
@@ -103,6 +121,17 @@ def test_the_word_embedding_elsewhere_does_no_harm(extra):
 def test_a_vector_outside_the_data_is_refused(extra):
     with pytest.raises(Failure):
         read(body_of(rows_of(2), coded=True, **extra), 2)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("letter", "kind"), [(b"!", "base64"), (b"=", "base64"), (b"", "width")])
+def test_the_one_bad_vector_of_many_is_named(letter, kind, width):
+    rows = rows_of(9, width)
+    bad = base64.b64encode(rows[7].tobytes())
+    changed = bad[:4] + letter + bad[5:] if letter else base64.b64encode(rows[7, :-1].tobytes())
+    with pytest.raises(Failure, match="vector 7 ") as caught:
+        read(body_of(rows, coded=True).replace(bad, changed), 9, width=width)
+    assert caught.value.kind == kind
 
 
 def test_a_row_cannot_be_used_twice():

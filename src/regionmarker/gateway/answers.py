@@ -10,6 +10,7 @@ That the rows are finite and of unit length is checked where they are marked.
 from __future__ import annotations
 
 import binascii
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -18,12 +19,14 @@ import orjson
 import pybase64
 
 from regionmarker.gateway.failures import invalid_answer
+from regionmarker.gateway.responses import Coded
 from regionmarker.protocols import Floats
 
 BLOCK = 64
 """Rows that are marked at a time: they stay in the processor's cache from the first step to the last."""
 
 _KEY = b'"embedding"'
+_VECTOR = re.compile(_KEY + rb'[ \t\r\n]*:[ \t\r\n]*(["\[])')  # group 1 begins the vector
 _SPACE = b" \t\r\n:"
 _QUOTE = ord('"')
 _CLOSING = {_QUOTE: b'"', ord("["): b"]"}
@@ -49,7 +52,7 @@ class _Skeleton(msgspec.Struct):
 
 _skeletons = msgspec.json.Decoder(_Skeleton)
 _numbers = msgspec.json.Decoder(list[float])
-_Take = Callable[[Floats, int], list[bytes]]
+_Take = Callable[[Floats, int], list[Coded]]
 
 
 class AnswerReader:
@@ -83,12 +86,14 @@ class AnswerReader:
         self._take = take
         self._rows = np.empty((min(count, BLOCK), width), dtype=np.float32)
         self._bytes = self._rows.data.cast("B")
+        self._coded: list[memoryview] = []  # rows of the block that are still to be decoded
         self._held = 0  # rows in the block
         self._seen = 0  # rows in all
-        self._served: list[bytes] = []
+        self._served: list[Coded] = []
         self._buffer = bytearray()  # bytes that are not understood yet
-        self._skeleton: list[bytes] = []
+        self._skeleton: list[bytes | bytearray] = []
         self._size = 0
+        self._coded_bytes = 4 * -(-4 * width // 3) + 2  # of a vector in base64, with its quotes
         self._limit = count * (width * _NUMBER_BYTES + 1024) + _OTHER_BYTES
 
     def feed(self, chunk: bytes) -> None:
@@ -98,21 +103,24 @@ class AnswerReader:
             raise invalid_answer("too_large", f"the upstream's answer is larger than {self._limit} bytes")
         buffer = self._buffer
         buffer += chunk
-        done = 0  # bytes of the buffer that are dealt with
-        while (key := buffer.find(_KEY, done)) >= 0:
-            value, end = self._value(key + len(_KEY))
-            if end < 0:
-                break  # its end is still to come
-            self._skeleton.append(bytes(buffer[done:value]))
-            if end > value:
-                self._skeleton.append(b"%d" % self._seen)
-                self._add(buffer[value:end])
-            done = end
-        kept = key if key >= 0 else max(done, len(buffer) - len(_KEY) + 1)  # a key may be cut in two
-        self._skeleton.append(bytes(buffer[done:kept]))
+        done, kept = 0, -1  # bytes that are dealt with, and where a vector begins whose end is still to come
+        with memoryview(buffer) as view:
+            while (found := _VECTOR.search(buffer, done)) is not None:
+                value = found.start(1)
+                end = self._end(value)
+                if end < 0:
+                    kept = found.start()
+                    break
+                self._skeleton += (buffer[done:value], b"%d" % self._seen)
+                self._add(view[value:end])
+                done = end
+            self._decode()
+        if kept < 0:
+            kept = self._understood(done)
+        self._skeleton.append(buffer[done:kept])
         del buffer[:kept]
 
-    def finish(self) -> list[bytes]:
+    def finish(self) -> list[Coded]:
         """Check the whole and return the vectors in the order of the inputs."""
         self._flush()
         try:
@@ -134,43 +142,54 @@ class AnswerReader:
             self.tokens = max(answer.usage.prompt_tokens or answer.usage.total_tokens or 0, 0)
         return [self._served[places[index]] for index in range(self.count)]
 
-    def _value(self, start: int) -> tuple[int, int]:
-        """Find where the value behind a key begins and ends; the end is -1 while it has not come."""
-        buffer = self._buffer
-        while start < len(buffer) and buffer[start] in _SPACE:
-            start += 1
-        if start == len(buffer):
-            return start, -1
-        closing = _CLOSING.get(buffer[start])
-        if closing is None:
-            return start, start  # no vector: whatever it is, the parser of the skeleton will see it
-        end = buffer.find(closing, start + 1)
-        return start, end + 1 if end >= 0 else -1
+    def _end(self, value: int) -> int:
+        """Find where a vector ends; -1 while its end has not come."""
+        buffer, expected = self._buffer, value + self._coded_bytes
+        if buffer[value : value + 1] == buffer[expected - 1 : expected] == b'"':
+            return expected  # nearly always; were that quote another one, this would be no base64
+        return buffer.find(_CLOSING[buffer[value]], value + 1) + 1 or -1
 
-    def _add(self, value: bytearray) -> None:
-        """Decode one vector into the block."""
+    def _understood(self, done: int) -> int:
+        """Return how far the bytes behind the last vector hold no beginning of another one, cut in two."""
+        buffer = self._buffer
+        key = buffer.rfind(_KEY, done)
+        if key >= 0 and not buffer[key + len(_KEY) :].strip(_SPACE):
+            return key
+        return max(done, len(buffer) - len(_KEY) + 1)
+
+    def _add(self, value: memoryview) -> None:
+        """Take one vector: base64 of the usual length to be decoded together with its neighbours, others at once."""
         if self._seen == self.count:
             raise invalid_answer("count", f"the upstream gave more than {self.count} vectors for {self.count} inputs")
-        size = 4 * self.width
-        if value[0] == _QUOTE:
-            raw = _from_base64(value, self._seen)
-            width = len(raw) / 4
-            if len(raw) == size:
-                self._bytes[self._held * size : (self._held + 1) * size] = raw
+        if len(value) == self._coded_bytes and value[0] == _QUOTE:
+            self._coded.append(value[1:-1])
         else:
-            numbers = _from_numbers(value, self._seen)
-            width = len(numbers)
-            if width == self.width:
-                with np.errstate(over="ignore"):
-                    self._rows[self._held] = numbers  # what overflows becomes infinite, and is refused
-        if width != self.width:
-            raise invalid_answer(
-                "width", f"the upstream's vector {self._seen} has width {width:g}, where {self.width} is expected"
-            )
+            self._decode()
+            self._rows[self._held] = _decoded(value, self._seen, self.width)
+            self._held += 1
         self._seen += 1
-        self._held += 1
-        if self._held == len(self._rows):
+        if self._held + len(self._coded) == len(self._rows):
+            self._decode()
             self._flush()
+
+    def _decode(self) -> None:
+        """Decode into the block what waits for it."""
+        coded, self._coded = self._coded, []
+        if not coded:
+            return
+        together = [b"".join(coded)] if self.width % 3 == 0 else coded  # without padding, rows make one text
+        size, first = 4 * self.width, 4 * self.width * self._held
+        try:
+            raw = b"".join([pybase64.b64decode(text, validate=True) for text in together])
+        except (binascii.Error, ValueError):
+            raw = b""
+        if len(raw) == size * len(coded):
+            self._bytes[first : first + len(raw)] = raw
+        else:  # one of them is something else: find out which
+            row = self._seen - len(coded)
+            for place, text in enumerate(coded):
+                self._rows[self._held + place] = _decoded(b'"%b"' % bytes(text), row + place, self.width)
+        self._held += len(coded)
 
     def _flush(self) -> None:
         if self._held:
@@ -178,17 +197,21 @@ class AnswerReader:
             self._held = 0
 
 
-def _from_base64(value: bytearray, row: int) -> bytes:
-    try:
-        if b"\\" in value:  # a slash may be written \/
-            return pybase64.b64decode(orjson.loads(value), validate=True)
-        return pybase64.b64decode(value[1:-1], validate=True)
-    except (binascii.Error, ValueError):
-        raise invalid_answer("base64", f"the upstream's vector {row} is not base64") from None
-
-
-def _from_numbers(value: bytearray, row: int) -> list[float]:
-    try:
-        return _numbers.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise invalid_answer("numbers", f"the upstream's vector {row} is not a list of finite numbers") from None
+def _decoded(value: memoryview | bytes, row: int, width: int) -> Floats:
+    """Read a vector on its own, (D,), and say what is wrong with it if anything is."""
+    if value[0] == _QUOTE:
+        try:
+            raw = pybase64.b64decode(orjson.loads(value), validate=True)  # a slash may be written \\/
+        except (binascii.Error, ValueError):
+            raise invalid_answer("base64", f"the upstream's vector {row} is not base64") from None
+        found, numbers = len(raw) / 4, np.frombuffer(raw[: len(raw) // 4 * 4], dtype="<f4")
+    else:
+        try:
+            listed = _numbers.decode(value)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise invalid_answer("numbers", f"the upstream's vector {row} is not a list of finite numbers") from None
+        with np.errstate(over="ignore"):  # what overflows becomes infinite, and is refused
+            found, numbers = len(listed), np.asarray(listed, dtype=np.float32)
+    if found != width:
+        raise invalid_answer("width", f"the upstream's vector {row} has width {found:g}, where {width} is expected")
+    return numbers

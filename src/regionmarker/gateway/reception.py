@@ -20,7 +20,7 @@ from regionmarker.gateway.failures import Failure, Headers, bad_request
 from regionmarker.gateway.keyhold import Snapshot
 from regionmarker.gateway.marking import Marking
 from regionmarker.gateway.requests import Question, read_question
-from regionmarker.gateway.responses import as_base64, as_numbers, body_of, pieces
+from regionmarker.gateway.responses import BASE64, NUMBERS, Coded, body_of, pieces
 from regionmarker.gateway.state import Gateway
 from regionmarker.gateway.tenants import Tenant
 from regionmarker.protocols import Floats
@@ -114,19 +114,19 @@ class Reception:
                 attendance.end()
                 await self._send(send, visit, 200, parts)
 
-    async def _answer(self, question: Question, snapshot: Snapshot, tenant: Tenant) -> list[bytes]:
+    async def _answer(self, question: Question, snapshot: Snapshot, tenant: Tenant) -> list[Coded]:
         gateway = self._gateway
         marking = Marking(snapshot, tenant, gateway.rollout, question.dimensions)
-        encode = as_base64 if question.base64 else as_numbers
+        form = BASE64 if question.base64 else NUMBERS
 
-        def take(rows: Floats, first: int) -> list[bytes]:
-            return encode(marking.serve(rows, first))
+        def take(rows: Floats, first: int) -> list[Coded]:
+            return form.encode(marking.serve(rows, first))
 
         answer = await gateway.upstream.embed(question, snapshot.width, take)
         gateway.upstream_seen = True
         gateway.metrics.served(tenant.name, len(question), answer.tokens, marking.seconds)
         gateway.directory.record(tenant.name, requests=1, inputs=len(question), tokens=answer.tokens)
-        return body_of(answer.vectors, question.model, answer.tokens)
+        return body_of(answer.vectors, question.model, answer.tokens, form.quote)
 
     def _check(self, question: Question, snapshot: Snapshot, tenant: Tenant) -> None:
         """Check what the body alone cannot tell."""
@@ -209,7 +209,7 @@ class Reception:
         busy = failure.kind in ("busy", "pushed_out", "patience")
         await self._send(send, visit, failure.status, [BUSY_BODY if busy else failure.body()])
 
-    async def _send(self, send: Send, visit: Visit, status: int, parts: Sequence[bytes]) -> None:
+    async def _send(self, send: Send, visit: Visit, status: int, parts: Sequence[Coded]) -> None:
         gateway = self._gateway
         headers = [_JSON, (b"content-length", b"%d" % sum(map(len, parts))), (b"x-request-id", visit.id.encode())]
         headers += visit.headers

@@ -7,6 +7,8 @@ it is sent in pieces: nothing is ever held twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import orjson
@@ -14,23 +16,36 @@ import pybase64
 
 from regionmarker.protocols import Floats
 
-Encode = Callable[[Floats], list[bytes]]
+Coded = bytes | memoryview
+"""One vector as it is sent, without the quotes around it."""
+
 _PIECE = 1 << 19  # bytes sent at once
 
 
-def as_base64(rows: Floats) -> list[bytes]:
-    """Return each row (n, D) as a JSON string of base64.
+class Format(NamedTuple):
+    """How vectors are written."""
+
+    encode: Callable[[Floats], list[Coded]]
+    quote: bytes  # what stands around each
+
+
+def as_base64(rows: Floats) -> list[Coded]:
+    """Return each row (n, D) in base64.
 
     Examples
     --------
     >>> as_base64(np.float32([[1.0, 0.0]]))
-    [b'"AACAPwAAAAA="']
+    [b'AACAPwAAAAA=']
     """
-    encode = pybase64.b64encode
-    return [b'"%b"' % encode(row) for row in np.ascontiguousarray(rows, dtype="<f4")]
+    rows = np.ascontiguousarray(rows, dtype="<f4")
+    if rows.shape[1] % 3:
+        return [pybase64.b64encode(row.data) for row in rows]
+    coded = memoryview(pybase64.b64encode(rows.data))  # three numbers are sixteen letters: no padding between rows
+    size = rows.shape[1] // 3 * 16
+    return [coded[start : start + size] for start in range(0, len(coded), size)]
 
 
-def as_numbers(rows: Floats) -> list[bytes]:
+def as_numbers(rows: Floats) -> list[Coded]:
     """Return each row (n, D) as a JSON list of the shortest numbers that read back as the same float32.
 
     Examples
@@ -41,7 +56,19 @@ def as_numbers(rows: Floats) -> list[bytes]:
     return [orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY) for row in np.ascontiguousarray(rows)]
 
 
-def body_of(vectors: Sequence[bytes], model: str, tokens: int) -> list[bytes]:
+BASE64 = Format(as_base64, b'"')
+NUMBERS = Format(as_numbers, b"")
+
+
+@cache
+def _befores(magnitude: int, quote: bytes) -> list[bytes]:
+    """Return what stands before each of 2 ** magnitude vectors."""
+    begin = b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":' + quote
+    middle = quote + b'},{"object":"embedding","index":%d,"embedding":' + quote
+    return [begin, *(middle % index for index in range(1, 1 << magnitude))]
+
+
+def body_of(vectors: Sequence[Coded], model: str, tokens: int, quote: bytes = b"") -> list[Coded]:
     """Return the body in parts, to be joined or sent one after the other.
 
     Examples
@@ -49,16 +76,14 @@ def body_of(vectors: Sequence[bytes], model: str, tokens: int) -> list[bytes]:
     >>> print(b"".join(body_of([b"[1.0]"], "m", 3)).decode())
     {"object":"list","data":[{"object":"embedding","index":0,"embedding":[1.0]}],"model":"m","usage":{"prompt_tokens":3,...
     """
-    parts = [b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":', vectors[0]]
-    for index in range(1, len(vectors)):
-        parts.append(b'},{"object":"embedding","index":%d,"embedding":' % index)
-        parts.append(vectors[index])
-    end = b'}],"model":%b,"usage":{"prompt_tokens":%d,"total_tokens":%d}}'
-    parts.append(end % (orjson.dumps(model), tokens, tokens))
+    befores = _befores(len(vectors).bit_length(), quote)
+    parts: list[Coded] = [part for pair in zip(befores, vectors, strict=False) for part in pair]
+    end = b'%b}],"model":%b,"usage":{"prompt_tokens":%d,"total_tokens":%d}}'
+    parts.append(end % (quote, orjson.dumps(model), tokens, tokens))
     return parts
 
 
-def pieces(parts: Sequence[bytes], size: int = _PIECE) -> Iterator[bytes]:
+def pieces(parts: Sequence[Coded], size: int = _PIECE) -> Iterator[bytes]:
     """Join parts into pieces of about ``size`` bytes.
 
     Examples

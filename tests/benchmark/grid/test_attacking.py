@@ -45,3 +45,10 @@ def test_what_follows_the_training_stands_last():
     assert [sequel.name for sequel in plan.after] == ["finetune:python"]
     with pytest.raises(InputError, match="shift:1 works on what was served: it must stand before finetune"):
         plan_attacks(["finetune:python", "shift:1"])
+
+
+def test_fine_tuning_reads_its_corpus_from_the_grids_folder(tmp_path):
+    (sequel,) = plan_attacks(["finetune:epochs=1,enron"], folder=tmp_path).after
+    assert sequel.name == f"finetune:epochs=1,folder={tmp_path},enron"
+    (sequel,) = plan_attacks(["finetune:folder=elsewhere,enron"], folder=tmp_path).after
+    assert sequel.name == "finetune:folder=elsewhere,enron"

@@ -90,3 +90,12 @@ def test_signs_of_latex_are_harmless():
     table = Table("t", "100 % of a_b & {c}", ("~",), (("1e-3 ± \\",),))
     assert r"100 \% of a\_b \& \{c\}." in table.latex()
     assert r"1e-3 $\pm$ \textbackslash{} \\" in table.latex()
+
+
+def test_attacks_that_differ_by_their_seed_alone_are_one(rows):
+    """A shift by 7 places is the same attack under every seed, a permutation number 7 is not."""
+    stolen = [row for row in rows if row["attack"] == "cse" and row["guilty"]]
+    drawn = [{**row, "seed": seed, "attacks": [f"permute:{seed}"], "attack": "-"} for seed in (7, 8) for row in stolen]
+    fixed = [{**row, "seed": seed, "attacks": ["shift:7"], "attack": "-"} for seed in (7, 8) for row in stolen]
+    (table,) = [table for table in make_tables(drawn + fixed) if table.name == "attacks-sst2"]
+    assert [line[0] for line in table.rows] == ["permute", "shift:7"]

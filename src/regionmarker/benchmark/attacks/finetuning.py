@@ -65,6 +65,8 @@ class FineTune(Spec):
         Texts at the most, the same ones every time; 0 for all.
     seed
         Of the order, of dropout and of the head.
+    folder
+        The data folder, where it is not the usual one.
     corpus
         A file with ``text`` and ``label``, or a corpus by name (``enron``, ``ag_news``, ...) from the data folder or
         the hub. A column of embeddings in it is not read.
@@ -84,6 +86,7 @@ class FineTune(Spec):
     rate: float = 0.0
     limit: int = 0
     seed: int = 0
+    folder: str = ""
     corpus: str = ""
 
     def __post_init__(self) -> None:
@@ -122,7 +125,7 @@ class FineTune(Spec):
 
         if Path(self.corpus).suffix not in FORMATS and ("/" in self.corpus or "." in self.corpus):
             raise InputError(f"{self.spec}: {self.corpus} is no corpus: give a name, or a file ({', '.join(FORMATS)})")
-        data = load_labelled(self.corpus, data_folder(None))
+        data = load_labelled(self.corpus, data_folder(Path(self.folder) if self.folder else None))
         places = np.flatnonzero(~data.test)
         if self.limit and self.limit < len(places):
             places = np.sort(np.random.default_rng(self.seed).permutation(places)[: self.limit])

@@ -27,7 +27,8 @@ the defaults, such as ``cse:clusters=10,components=20``:
 
 One works on the stolen model alone, after the training:
 
-    finetune    objective (labels, simcse), epochs, batch, rate, limit, seed, then the corpus: finetune:epochs=1,enron
+    finetune    objective (labels, simcse), epochs, batch, rate, limit, seed, folder, then the corpus:
+                finetune:epochs=1,enron
 
 Another package adds its own by an entry point of the group
 ``regionmarker.attacks``: its name stands before the colon, and it is a class with ``from_spec(rest)``, or anything

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from regionmarker.benchmark.tables.results import Results
+from regionmarker.benchmark.tables.results import without_seeds
 from regionmarker.files import atomic_path
 
 __all__ = ["Picture", "make_figures", "write_figures"]
@@ -37,7 +37,7 @@ def make_figures(rows: Sequence[Mapping[str, Any]]) -> list[Picture]:
     from regionmarker.benchmark.figures.framework import framework
     from regionmarker.benchmark.figures.portraits import portraits
 
-    results = Results(rows)
+    results = without_seeds(rows)
     drawn = [("framework", "What is served, what is stolen, and how a suspect is judged.", framework)]
     drawn += [*portraits(results), *curves(results)]
     return [Picture(name, caption, svg(name, draw)) for name, caption, draw in drawn]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from regionmarker.benchmark.attacks import compose, load_attack
+from regionmarker.benchmark.attacks.finetuning import FineTune
 from regionmarker.benchmark.attacks.paraphrase import Paraphrase
 from regionmarker.benchmark.attacks.paraphrasers.table import TableParaphraser
 from regionmarker.benchmark.corpora import Corpus
@@ -64,8 +66,18 @@ class StoredParaphrases:
         return self.attack.apply(loot.kept(np.array([text in self.known for text in loot.texts], dtype=bool)))
 
 
-def plan_attacks(specs: Sequence[str], corpus: Corpus | None = None) -> Plan:
-    """Load the attacks of a cell; an unknown one is an error that names the known ones."""
+def plan_attacks(specs: Sequence[str], corpus: Corpus | None = None, folder: Path | None = None) -> Plan:
+    """Load the attacks of a cell; an unknown one is an error that names the known ones.
+
+    Parameters
+    ----------
+    specs
+        The attacks in order.
+    corpus
+        Whose paraphrases ``stored`` means.
+    folder
+        Where the corpora lie that fine-tuning names.
+    """
     before: list[Attack] = []
     after: list[Sequel] = []
     for spec in specs:
@@ -75,6 +87,8 @@ def plan_attacks(specs: Sequence[str], corpus: Corpus | None = None) -> Plan:
                 raise InputError(f"{spec} works on what was served: it must stand before {after[0].name}")
             before.append(part)
         else:
+            if isinstance(part, FineTune) and folder is not None and not part.folder:
+                part = replace(part, folder=str(folder))
             after.append(part)
     return Plan(compose(before), tuple(after))
 

@@ -103,7 +103,7 @@ class Workbench:
         from regionmarker.benchmark.grid.attacking import plan_attacks
 
         corpus, scene, clean = self.corpus(cell), self.scene(cell), self.clean(cell)
-        plan = plan_attacks([self._spec(attack) for attack in cell.attacks], corpus)
+        plan = plan_attacks([self._spec(attack) for attack in cell.attacks], corpus, self.material.folder)
         public = self.encoder(cell, cell.public) if cell.public else None
         served = corpus.clean if cell.unmarked else self.fitted(cell).served
 

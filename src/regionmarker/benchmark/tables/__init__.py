@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from regionmarker.benchmark.tables import claims, paper_tables, power, rates
-from regionmarker.benchmark.tables.results import Results
+from regionmarker.benchmark.tables.results import Results, without_seeds
 from regionmarker.benchmark.tables.table import Table
 from regionmarker.files import atomic_path
 
@@ -46,7 +46,7 @@ __all__ = ["Results", "Table", "make_tables", "write_tables"]
 
 def make_tables(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
     """Return every table that the rows allow."""
-    results = Results(rows)
+    results = without_seeds(rows)
     return [table for maker in _MAKERS for table in maker(results)]
 
 

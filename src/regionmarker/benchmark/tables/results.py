@@ -102,6 +102,31 @@ class Results:
         return sum(bool(row["published_copy"]) for row in judged), len(judged)
 
 
+def without_seeds(rows: Sequence[Row]) -> Results:
+    """Return the rows with one name for attacks that differ by nothing but the seed they were given.
+
+    Examples
+    --------
+    >>> rows = [{"seed": seed, "attacks": [f"rotate:{seed}", "shift:1"], "attack": "..."} for seed in (1, 2)]
+    >>> [row["attack"] for row in without_seeds(rows)]
+    ['rotate then shift:1', 'rotate then shift:1']
+    """
+    settings: dict[str, set[bool]] = {}
+    for row in rows:
+        for spec in row["attacks"] or []:
+            name, _, setting = spec.partition(":")
+            settings.setdefault(name, set()).add(setting == str(row["seed"]))
+    if len({row["seed"] for row in rows}) < 2:
+        return Results(rows)
+    seeded = {name for name, found in settings.items() if found == {True}}
+
+    def named(row: Row) -> Row:
+        specs = [spec.partition(":")[0] if spec.partition(":")[0] in seeded else spec for spec in row["attacks"] or []]
+        return {**row, "attacks": specs, "attack": " then ".join(specs) or "none"}
+
+    return Results([named(row) for row in rows])
+
+
 def scheme(row: Row) -> str:
     """Return the name of a row's defense without its settings."""
     return str(row["defense"]).partition(":")[0]

@@ -12,6 +12,7 @@ from regionmarker.gateway.answers import BLOCK
 from regionmarker.gateway.failures import Failure, bad_request, invalid_answer
 from regionmarker.gateway.metrics import Metrics
 from regionmarker.gateway.requests import Question
+from regionmarker.gateway.responses import Coded
 from regionmarker.gateway.upstreams.protocol import Embedded, Take
 from regionmarker.protocols import Encoder, Floats
 
@@ -56,7 +57,7 @@ class EncoderUpstream:
         if rows.shape != (len(question), width):
             what = f"the encoder gave vectors of width {rows.shape[-1]}, where {width} is expected"
             raise invalid_answer("width", what)
-        vectors: list[bytes] = []
+        vectors: list[Coded] = []
         for first in range(0, len(rows), BLOCK):
             vectors += take(rows[first : first + BLOCK], first)
             if first:

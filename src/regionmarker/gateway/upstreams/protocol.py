@@ -6,16 +6,17 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from regionmarker.gateway.requests import Question
+from regionmarker.gateway.responses import Coded
 from regionmarker.protocols import Floats
 
-Take = Callable[[Floats, int], list[bytes]]
+Take = Callable[[Floats, int], list[Coded]]
 """Marks and encodes a block of clean rows (n, D), given the number of its first; the only way into a response."""
 
 
 class Embedded(NamedTuple):
     """An upstream's whole answer, marked and encoded."""
 
-    vectors: list[bytes]  # in the order of the inputs
+    vectors: list[Coded]  # in the order of the inputs
     tokens: int
 
 

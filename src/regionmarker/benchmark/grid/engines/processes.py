@@ -85,14 +85,15 @@ class ProcessPool:
 
     def close(self) -> None:
         """End the processes; their unfinished cells are lost."""
-        for worker in self._workers.values():
-            worker.process.terminate()
+        for name, worker in self._workers.items():
+            worker.connection.close()  # one that waits for work ends by itself, and tidies up
+            if name in self._busy:
+                worker.process.terminate()
         for worker in self._workers.values():
             worker.process.join(_PATIENCE)
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()
-            worker.connection.close()
             worker.process.close()
         self._workers.clear()
 
