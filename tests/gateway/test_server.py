@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -88,6 +89,33 @@ async def ask_until_told_to_go(url: str, clients: int, running: asyncio.Event) -
 
     await asyncio.gather(*(client(number) for number in range(clients)))
     return statuses
+
+
+def test_those_who_come_while_the_loop_is_busy_are_let_in_within_a_few_turns(serve):
+    """One a turn would be too few: under load, a turn takes as long as a hundred answers."""
+    serving = serve()
+    held, released = threading.Event(), threading.Event()
+
+    def busy() -> None:
+        held.set()
+        released.wait(PATIENCE)
+
+    serving.loop.call_soon_threadsafe(busy)
+    assert held.wait(PATIENCE)
+    clients = [socket.create_connection(("127.0.0.1", serving.port)) for _ in range(64)]
+
+    async def turns_until_all_are_in() -> int:
+        turns = 0
+        while len(serving.server.server_state.connections) < len(clients):
+            await asyncio.sleep(0)
+            turns += 1
+        return turns
+
+    turns = asyncio.run_coroutine_threadsafe(turns_until_all_are_in(), serving.loop)
+    released.set()
+    assert turns.result(PATIENCE) < 16
+    for client in clients:
+        client.close()
 
 
 def test_sigterm_under_load_drops_nothing(start, upstream):

@@ -24,6 +24,10 @@ from regionmarker.gateway.app import make_app
 from regionmarker.gateway.logs import Forwarding
 from regionmarker.gateway.state import Gateway
 
+_WATCHERS = 32
+"""How often a listening socket is watched. libuv accepts one connection a watcher and turn of the loop, and under load a
+turn takes long: with one watcher, the last of 256 clients who come at once would wait until the others have gone."""
+
 
 class Server(uvicorn.Server):
     """uvicorn, with a drain that load balancers can see and an exit code of 0."""
@@ -43,6 +47,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self.gateway = gateway
         self._close_at: float | None = None
+        self._doors: list[socket.socket] = []
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -75,12 +80,17 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, and say so: whoever waits for that line may connect."""
-        await super().startup(sockets)
+        self._doors = [one.dup() for one in sockets or [] for _ in range(_WATCHERS)]
+        await super().startup(self._doors)
         gateway, snapshot = self.gateway, self.gateway.keyhold.current()
         gateway.logger.info(
             "listening", host=gateway.settings.host, port=self.port, upstream=gateway.upstream.name,
             model=gateway.model, key_id=snapshot.key_id, version=snapshot.version,
         )  # fmt: skip
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, and wait for what is under way."""
+        await super().shutdown([*(sockets or []), *self._doors])
 
     @property
     def port(self) -> int:
