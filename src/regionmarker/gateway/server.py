@@ -25,8 +25,8 @@ from regionmarker.gateway.logs import Forwarding
 from regionmarker.gateway.state import Gateway
 
 _WATCHERS = 32
-"""How often a listening socket is watched. libuv accepts one connection a watcher and turn of the loop, and under load a
-turn takes long: with one watcher, the last of 256 clients who come at once would wait until the others have gone."""
+"""How often a listening socket is watched. libuv accepts one connection a watcher and turn of the loop, and under load
+a turn takes long: with one watcher, the last of 256 clients who come at once would wait until the others have gone."""
 
 
 class Server(uvicorn.Server):

@@ -23,8 +23,8 @@ def column(table, row, *heads):
 
 def test_there_is_one_for_everything_that_the_rows_allow(tables):
     assert {
-        "claims", "leaderboard", "attacks-sst2", "false-positives", "motivation", "main-sst2", "dimension-wise",
-        "timing", "power-by-fidelity", "sweep-strength", "trade-off", "errors",
+        "claims", "leaderboard", "attacks-sst2", "false-positives", "motivation", "main-sst2", "paraphrasing",
+        "dimension-wise", "timing", "power-by-fidelity", "sweep-strength", "trade-off", "errors",
     } == tables.keys()  # fmt: skip
 
 
@@ -99,3 +99,30 @@ def test_attacks_that_differ_by_their_seed_alone_are_one(rows):
     fixed = [{**row, "seed": seed, "attacks": ["shift:7"], "attack": "-"} for seed in (7, 8) for row in stolen]
     (table,) = [table for table in make_tables(drawn + fixed) if table.name == "attacks-sst2"]
     assert [line[0] for line in table.rows] == ["permute", "shift:7"]
+
+
+def test_our_paraphrases_stand_beside_each_of_the_papers(tables):
+    heads = ("caught at 1e-3", "paper, NLLB: Δcos %", "paper, DIPPER: Δcos %", "copy?")
+    assert column(tables["paraphrasing"], ("SST-2", "RegionMarker"), *heads) == (
+        "2 of 2", "10.48 ± 4.24", "9.56 ± 2.44", "yes",
+    )  # fmt: skip
+
+
+def test_the_papers_thieves_are_listed_where_ours_are_several(rows, result_row):
+    ours = [result_row("regionmarker", stealer=stealer) for stealer in ("head", "backbone")]
+    (table,) = [table for table in make_tables(ours) if table.name == "stealers"]
+    names = [line[1] for line in table.rows]
+    assert names[:2] == ["head, 4000 queries, RegionMarker", "backbone, 4000 queries, RegionMarker"]
+    assert names[2:][0] == "paper: stealer BERT-small (29M)"
+    assert len(names) == 7
+    assert column(table, ("SST-2", names[2]), "Δcos %", "called a copy") == ("-", "-")
+    assert not [table for table in make_tables(rows) if table.name == "stealers"]
+
+
+def test_a_copy_that_was_trained_on_stands_beside_the_papers(result_row):
+    tuned = [{**result_row("regionmarker", seed=seed), "attacks": ["finetune:limit=9,enron"]} for seed in (0, 1)]
+    (table,) = [table for table in make_tables(tuned) if table.name == "fine-tuning"]
+    (line,) = table.rows
+    assert line[:2] == ("SST-2", "head, finetune:limit=9,enron")
+    place = table.columns.index("Δcos %")
+    assert line[place + 1] == "5.49 ± 0.54"

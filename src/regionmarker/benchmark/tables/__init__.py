@@ -29,6 +29,7 @@ _MAKERS = (
     rates.false_positives,
     paper_tables.motivation,
     paper_tables.main_tables,
+    paper_tables.paraphrasing,
     paper_tables.dimension_wise,
     paper_tables.ablations,
     paper_tables.reducers,

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from regionmarker.benchmark.tables.published import ATTACKS, NAMES, RESISTED, SECONDS, paper_row, with_sd
+from regionmarker.benchmark.tables.published import (
+    ATTACKS,
+    NAMES,
+    RESISTED,
+    SECONDS,
+    paper_row,
+    paper_rows,
+    with_sd,
+)
 from regionmarker.benchmark.tables.results import (
     CORPORA,
     SCHEMES,
     Results,
     file_name,
     kind,
+    label,
     mean_sd,
     middle_p,
     plain,
@@ -93,8 +102,33 @@ def motivation(results: Results) -> Iterable[Table]:
         yield Table("motivation", "Which defense resists which attack", ("defense", *heads), tuple(lines), note)
 
 
+def paraphrasing(results: Results) -> Iterable[Table]:
+    """Yield our paraphrases beside each of the paper's paraphrasers."""
+    lines = []
+    theirs = {"NLLB": "paraphrase-nllb", "GPT-4o mini": "paraphrase-gpt-4o-mini", "DIPPER": "paraphrase-dipper"}
+    for corpus, rows in results.where(plain).attacked("paraphrase").by("corpus").items():
+        for name in (name for name in SCHEMES if name != "none" and rows.of(name).copies):
+            copies, blameless = rows.of(name).copies, rows.of(name).where(suspect="unmarked copy")
+            line = [
+                CORPORA.get(corpus, corpus), SCHEMES[name], mean_sd(copies.values("delta_cos"), scale=100),
+                middle_p(copies.values("published_p")), share(copies.called_copies()),
+                share(blameless.called_copies()), share(copies.detected()), share(blameless.detected()),
+            ]  # fmt: skip
+            for attack in theirs.values():
+                paper = paper_row("attack-performance", dataset=corpus, defence=NAMES.get(name, ""), attack=attack)
+                line += [with_sd(paper, "delta_cos_pct"), *((paper["p_value"], paper["protected"]) if paper else "--")]
+            lines.append(tuple(line))
+    if lines:
+        heads = ["corpus", "defense", "Δcos %", "published p", "called a copy", "blameless called copies",
+                 "caught at 1e-3", "blameless caught"]  # fmt: skip
+        for name in theirs:
+            heads += [f"paper, {name}: Δcos %", "published p", "copy?"]
+        note = "Ours are the paraphrases that come with the corpora. DIPPER, GPT-4o mini and NLLB were not run here."
+        yield Table("paraphrasing", "Paraphrasing, beside the paper's paraphrasers", tuple(heads), tuple(lines), note)
+
+
 Chosen = tuple[str, Results, str, dict[str, str]]
-"""A line of a table: its name, its rows, and where the paper has the like."""
+"""A line of a table: its name, its rows, and where the paper has the like; without rows, the paper's alone."""
 
 
 def dimension_wise(results: Results) -> Iterable[Table]:
@@ -140,15 +174,13 @@ def reducers(results: Results) -> Iterable[Table]:
 
 def fine_tuning(results: Results) -> Iterable[Table]:
     """Yield the table of copies that were trained on after the theft."""
-    rows = results.where(plain).where(lambda row: "tune" in kind(row))
-    yield from _listed(
-        "fine-tuning",
-        "Fine-tuned copies",
-        [
-            (attack, some, "modify-attack-performance", {"variant": _other_corpus(attack)})
-            for attack, some in rows.by("attack").items()
-        ],
-    )
+    rows, table = results.where(plain).where(lambda row: "tune" in kind(row)), "modify-attack-performance"
+    if rows:
+        ours = [
+            (f"{name}, {attack}", some, table, {"variant": _other_corpus(attack)})
+            for (name, attack), some in rows.by(lambda row: (row["stealer"], row["attack"])).items()
+        ]
+        yield from _listed("fine-tuning", "Fine-tuned copies", ours)
 
 
 def _other_corpus(attack: str) -> str:
@@ -156,11 +188,14 @@ def _other_corpus(attack: str) -> str:
 
 
 def stealers(results: Results) -> Iterable[Table]:
-    """Yield the table of thieves; the paper's backbones are others."""
-    groups = results.where(plain).attacked("none").where(lambda row: row["stealer"] != "").by("stealer")
-    if len(groups) > 1:
-        paper = {"variant": "stealer BERT-base (108M)"}
-        yield from _listed("stealers", "Thieves", [(name, rows, "size", paper) for name, rows in groups.items()])
+    """Yield the table of thieves, ours and then the paper's, which are others."""
+    rows = results.of("regionmarker").attacked("none").where(lambda row: row["stealer"] != "")
+    if len(rows.by("stealer")) > 1:
+        groups = rows.by(lambda row: f"{row['stealer']}, {row['queries']} queries, {label(row['defense'])}")
+        chosen: list[Chosen] = [(name, some, "", {}) for name, some in groups.items()]
+        theirs = dict.fromkeys(row["variant"] for row in paper_rows("size"))
+        chosen += [(f"paper: {name}", Results([]), "size", {"variant": name}) for name in theirs]
+        yield from _listed("stealers", "Thieves", chosen)
 
 
 def timing(results: Results) -> Iterable[Table]:
@@ -186,11 +221,12 @@ def timing(results: Results) -> Iterable[Table]:
 def _listed(name: str, title: str, chosen: Sequence[Chosen]) -> Iterable[Table]:
     """Yield one table of RegionMarker's copies, a line a choice and corpus."""
     lines = []
-    for corpus in CORPORA:
+    known = {row["corpus"] for _, rows, _, _ in chosen for row in rows}
+    for corpus in (corpus for corpus in CORPORA if corpus in known):
         for shown, rows, table, equal in chosen:
             of = rows.of("regionmarker").where(corpus=corpus)
-            if of.copies:
-                paper = paper_row(table, dataset=corpus, **equal)
+            paper = paper_row(table, dataset=corpus, **equal) if table else None
+            if of.copies or (not rows and paper):
                 blameless = of.where(suspect="unmarked copy")
                 lines.append((CORPORA[corpus], shown, *compared(of.copies, blameless, paper)))
     if lines:
