@@ -43,29 +43,31 @@ def rows(out: Path) -> list[dict[str, str]]:
     """Return the rows of results without what differs from run to run."""
     from regionmarker.benchmark.grid.store import Store
 
-    kept = []
-    for row in Store.reading(out).rows():
-        kept.append({name: str(value) for name, value in row.items() if not name.startswith("seconds")})
+    store, kept = Store.reading(out), []
+    for row in store.rows():
+        shown = {name: str(value) for name, value in row.items() if not name.startswith("seconds")}
+        scores = store.scores(row["digest"])
+        kept.append({**shown, "scores": "" if scores is None else str((scores[0].tolist(), scores[1]))})
     return kept
 
 
 def kill(folder: Path, grid: Path, times: int) -> dict[str, object]:
     """Interrupt a run so many times, and compare what comes of it."""
     whole = seconds_of(grid, folder / "unbroken")
-    spread, cells = random.Random(0), []
+    spread, cells, interrupted = random.Random(0), [], 0
     for turn in range(times):
         running = start(grid, folder / "broken")
-        time.sleep(whole * spread.uniform(0.1, 0.5))
-        if turn % 2:
-            running.send_signal(signal.SIGINT)
-        else:
-            os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
+        time.sleep(whole * spread.uniform(0.2, 0.35))  # a run needs a fifth of that to load what it computes with
+        os.killpg(running.pid, signal.SIGINT if turn % 2 else signal.SIGKILL)
+        interrupted += running.wait() != 0
         cells.append(len(list((folder / "broken" / "cells").glob("*.parquet"))))
     seconds_of(grid, folder / "broken")
     left = [path for path in folder.rglob("*") if path.name.endswith(".tmp")]
     equal = rows(folder / "broken") == rows(folder / "unbroken")
-    return {"cells": len(rows(folder / "unbroken")), "cells_after_each": cells, "equal": equal, "temporary": len(left)}
+    return {
+        "cells": len(rows(folder / "unbroken")), "interrupted": interrupted, "cells_after_each": cells, "equal": equal,
+        "temporary": len(left),
+    }  # fmt: skip
 
 
 def scaling(folder: Path, grid: Path, engine: str) -> dict[str, object]:

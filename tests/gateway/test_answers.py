@@ -134,6 +134,29 @@ def test_the_one_bad_vector_of_many_is_named(letter, kind, width):
     assert caught.value.kind == kind
 
 
+@pytest.mark.parametrize("cuts", [(), range(0, 200, 7)])
+def test_a_long_and_a_short_vector_do_not_make_up_for_each_other(cuts):
+    """At a width of 3 k + 2 a text of the usual length may hold a byte more or less than a vector."""
+    rows = rows_of(2)
+    raw, size = rows.tobytes(), 4 * WIDTH
+    texts = [base64.b64encode(raw[: size + 1]), base64.b64encode(raw[size + 1 :])]
+    assert len(texts[0]) == len(texts[1]) == len(base64.b64encode(rows[0].tobytes()))
+    body = body_of(rows, coded=True)
+    for row, text in zip(rows, texts, strict=True):
+        body = body.replace(base64.b64encode(row.tobytes()), text)
+    with pytest.raises(Failure, match=r"vector 0 has width 5\.25"):
+        read(body, 2, cuts)
+
+
+@pytest.mark.parametrize("beginning", [b'"embedding" ', b'"embedding":', b'"embedding": "', b'"embedding": ['])
+def test_what_never_ends_is_refused_before_it_is_long(beginning):
+    reader = AnswerReader(2048, WIDTH, lambda rows, first: [b""] * len(rows))
+    reader.feed(b'{"data":[{' + beginning)
+    reader.feed(b" " * 400)
+    with pytest.raises(Failure, match="vector 0 is longer than"):
+        reader.feed(b" " * 1000)
+
+
 def test_a_row_cannot_be_used_twice():
     body = body_of(rows_of(2), coded=False).replace(b'"embedding": [', b'"embedding": 0, "other": [', 1)
     with pytest.raises(Failure):

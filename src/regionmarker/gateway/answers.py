@@ -94,7 +94,8 @@ class AnswerReader:
         self._skeleton: list[bytes | bytearray] = []
         self._size = 0
         self._coded_bytes = 4 * -(-4 * width // 3) + 2  # of a vector in base64, with its quotes
-        self._limit = count * (width * _NUMBER_BYTES + 1024) + _OTHER_BYTES
+        self._longest = width * _NUMBER_BYTES + 1024  # bytes of one vector, with what stands around it
+        self._limit = count * self._longest + _OTHER_BYTES
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of the body."""
@@ -111,14 +112,19 @@ class AnswerReader:
                 if end < 0:
                     kept = found.start()
                     break
-                self._skeleton += (buffer[done:value], b"%d" % self._seen)
+                self._skeleton += (buffer[done:value], b"%d " % self._seen)
                 self._add(view[value:end])
                 done = end
             self._decode()
         if kept < 0:
             kept = self._understood(done)
-        self._skeleton.append(buffer[done:kept])
+        if kept > done:
+            self._skeleton.append(buffer[done:kept])
         del buffer[:kept]
+        if len(buffer) > self._longest:  # it would be looked through again with every chunk
+            raise invalid_answer(
+                "too_large", f"the upstream's vector {self._seen} is longer than {self._longest} bytes"
+            )
 
     def finish(self) -> list[Coded]:
         """Check the whole and return the vectors in the order of the inputs."""
@@ -144,10 +150,7 @@ class AnswerReader:
 
     def _end(self, value: int) -> int:
         """Find where a vector ends; -1 while its end has not come."""
-        buffer, expected = self._buffer, value + self._coded_bytes
-        if buffer[value : value + 1] == buffer[expected - 1 : expected] == b'"':
-            return expected  # nearly always; were that quote another one, this would be no base64
-        return buffer.find(_CLOSING[buffer[value]], value + 1) + 1 or -1
+        return self._buffer.find(_CLOSING[self._buffer[value]], value + 1) + 1 or -1
 
     def _understood(self, done: int) -> int:
         """Return how far the bytes behind the last vector hold no beginning of another one, cut in two."""
@@ -180,11 +183,11 @@ class AnswerReader:
         together = [b"".join(coded)] if self.width % 3 == 0 else coded  # without padding, rows make one text
         size, first = 4 * self.width, 4 * self.width * self._held
         try:
-            raw = b"".join([pybase64.b64decode(text, validate=True) for text in together])
+            parts = [pybase64.b64decode(text, validate=True) for text in together]
         except (binascii.Error, ValueError):
-            raw = b""
-        if len(raw) == size * len(coded):
-            self._bytes[first : first + len(raw)] = raw
+            parts = []
+        if parts and all(len(part) * len(parts) == size * len(coded) for part in parts):
+            self._bytes[first : first + size * len(coded)] = b"".join(parts)
         else:  # one of them is something else: find out which
             row = self._seen - len(coded)
             for place, text in enumerate(coded):

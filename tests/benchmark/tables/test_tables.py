@@ -123,6 +123,20 @@ def test_a_copy_that_was_trained_on_stands_beside_the_papers(result_row):
     tuned = [{**result_row("regionmarker", seed=seed), "attacks": ["finetune:limit=9,enron"]} for seed in (0, 1)]
     (table,) = [table for table in make_tables(tuned) if table.name == "fine-tuning"]
     (line,) = table.rows
-    assert line[:2] == ("SST-2", "head, finetune:limit=9,enron")
+    assert line[:2] == ("SST-2", "finetune:limit=9,enron: head, 4000 queries, RegionMarker")
     place = table.columns.index("Δcos %")
     assert line[place + 1] == "5.49 ± 0.54"
+
+
+def test_other_thieves_and_numbers_of_queries_are_not_averaged_in(rows, result_row):
+    more = [result_row("regionmarker", queries=9, p=0.9), result_row("regionmarker", stealer="other", p=0.9)]
+    tables = {table.name: table for table in make_tables(rows + more)}
+    assert column(tables["main-sst2"], ("RegionMarker", "none"), "caught at 1e-3") == ("2 of 2",)
+    assert ("none, other", "4000") in [line[:2] for line in tables["attacks-sst2"].rows]
+    assert "sweep-queries" not in tables
+
+
+def test_the_papers_numbers_make_no_table_of_their_own(result_row):
+    names = {table.name for table in make_tables([result_row("wet"), result_row("wet", "shift:100")])}
+    assert "main-sst2" in names
+    assert not names & {"dimension-wise", "ablations", "reducers", "fine-tuning", "stealers"}

@@ -27,7 +27,7 @@ def curves(results: Results) -> Iterable[tuple[str, str, Draw]]:
         caption = "Every copy: its fidelity and the p-value of the decoy test; below the line it is caught."
         yield "fidelity", caption, lambda: _fidelity(copies)
         caption = f"Share of copies caught at {LEVEL:g}, by attack and defense."
-        yield "attacks", caption, lambda: _matrix(results.where(plain))
+        yield "attacks", caption, lambda: _matrix(results.where(plain).usual())
     if results.innocents:
         caption = "How often each test convicts blameless suspects; the decoy test is asked for one in a thousand."
         yield "false-positives", caption, lambda: _rates(results)
@@ -63,7 +63,7 @@ def _fidelity(copies: Results) -> Figure:
                      label=SCHEMES.get(name, name), linewidths=0)  # fmt: skip
     axes.axhline(LEVEL, color="#1f2733", linewidth=0.8)
     axes.set(yscale="log", xlabel="fidelity of the copy", ylabel="p of the decoy test")
-    axes.legend(ncols=2)
+    figure.legend(loc="outside upper center", ncols=3)
     return figure
 
 
@@ -81,7 +81,10 @@ def _matrix(results: Results) -> Figure:
     axes.pcolormesh(power, cmap="RdYlGn", vmin=0, vmax=1, edgecolors="white", linewidth=0.5)
     axes.invert_yaxis()
     for row, column in np.argwhere(np.isfinite(power)):
-        axes.text(column + 0.5, row + 0.5, f"{power[row, column]:.2f}", ha="center", va="center", fontsize=7)
+        colour = "white" if abs(power[row, column] - 0.5) > 0.35 else "#1f2733"  # both ends of the scale are dark
+        axes.text(
+            column + 0.5, row + 0.5, f"{power[row, column]:.2f}", ha="center", va="center", fontsize=7, color=colour
+        )  # fmt: skip
     axes.set_xticks(np.arange(len(names)) + 0.5, [SCHEMES[name] for name in names])
     axes.set_yticks(np.arange(len(attacks)) + 0.5, attacks)
     axes.tick_params(length=0)
@@ -90,7 +93,7 @@ def _matrix(results: Results) -> Figure:
 
 def _rates(results: Results) -> Figure:
     names = [name for name in SCHEMES if results.innocents.of(name)]
-    figure, (axes,) = panels(1, width=5.6, height=2.8)
+    figure, (axes,) = panels(1, width=7.0, height=2.8)
     groups = [results.innocents.of(name) for name in names]
     tests = {
         "published rule": [some.called_copies() for some in groups],

@@ -87,7 +87,7 @@ def plan_attacks(specs: Sequence[str], corpus: Corpus | None = None, folder: Pat
                 raise InputError(f"{spec} works on what was served: it must stand before {after[0].name}")
             before.append(part)
         else:
-            if isinstance(part, FineTune) and folder is not None and not part.folder:
+            if isinstance(part, FineTune) and folder is not None and folder.is_dir() and not part.folder:
                 part = replace(part, folder=str(folder))
             after.append(part)
     return Plan(compose(before), tuple(after))

@@ -21,6 +21,7 @@ _COMPUTES = (
     "benchmark/attacks",
     "benchmark/corpora",
     "benchmark/defenses",
+    "benchmark/grid/attacking.py",
     "benchmark/grid/compute.py",
     "benchmark/grid/portrait.py",
     "benchmark/grid/scene.py",

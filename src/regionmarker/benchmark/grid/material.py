@@ -36,7 +36,8 @@ class Material:
 
     def gather(self, grid: Grid, data_dir: Path | None, encoder: Callable[[str], Encoder]) -> None:
         """Load the corpora of a grid and the provider's vectors of them."""
-        folder = self.folder = data_folder(data_dir)
+        found = data_folder(data_dir)
+        folder = self.folder = None if found is None else found.absolute()  # a worker may be elsewhere
         for key in dict.fromkeys(corpus_key(cell) for cell in grid.cells):
             name, provider, limit = key
             self.corpora[key] = load_corpus(
@@ -63,10 +64,10 @@ class Material:
         """Return the files that a cell's attacks read: a file that the spec names, or a corpus of the data folder."""
         found = []
         for attack in cell.attacks:
-            last = attack.partition(":")[2].rpartition(",")[2]
-            places = [Path(last)] if last else []
-            if self.folder is not None and last:
-                places.append(self.folder / f"{last}.parquet")
+            *settings, last = attack.partition(":")[2].split(",")
+            named = [Path(part.removeprefix("folder=")) for part in settings if part.startswith("folder=")]
+            folders = named or ([self.folder] if self.folder is not None else [])
+            places = [Path(last), *(folder / f"{last}.parquet" for folder in folders)] if last else []
             found += [str(path) for path in places if path.is_file()]
         return found
 

@@ -33,6 +33,7 @@ class Summary:
 
 def check_grid(grid: Grid, data_dir: Path | None = None) -> None:
     """Load every part by its spec, and look for every corpus: a mistake is told before anything is written."""
+    from regionmarker.benchmark.attacks import FineTune
     from regionmarker.benchmark.defenses import load_defense
     from regionmarker.benchmark.grid.attacking import plan_attacks
     from regionmarker.benchmark.stealers.registry import STEALERS, split_options
@@ -46,7 +47,9 @@ def check_grid(grid: Grid, data_dir: Path | None = None) -> None:
     for spec in dict.fromkeys(cell.defense for cell in grid.cells):
         load_defense(expand(spec, encoders), seed=0)
     for attacks in dict.fromkeys(cell.attacks for cell in grid.cells):
-        plan_attacks([expand(attack, encoders) for attack in attacks])
+        for sequel in plan_attacks([expand(attack, encoders) for attack in attacks]).after:
+            if isinstance(sequel, FineTune):
+                check_corpus(sequel.corpus, "", folder)
     for spec in dict.fromkeys(cell.stealer for cell in grid.cells if cell.stealer):
         bare, _ = split_options(expand(spec, encoders))
         STEALERS.check(bare)

@@ -27,6 +27,7 @@ def leaderboard(results: Results) -> Iterable[Table]:
     A scheme with several settings takes part with the one that catches most within the standard of utility.
     """
     best: list[Standing] = []
+    results = results.usual()
     common = _common_attacks(results)
     for name in (name for name in SCHEMES if name != "none"):
         groups = results.of(name).by(lambda row: label(row["defense"])).items()
@@ -81,7 +82,7 @@ def _is_dear(lost: Sequence[float]) -> bool:
 
 def claims(results: Results) -> Iterable[Table]:
     """Yield a verdict on each statement of the abstract, for RegionMarker with its defaults."""
-    rows = results.where(plain).of("regionmarker")
+    rows = results.where(plain).usual().of("regionmarker")
     statements = {
         "resists CSE": ("cse",),
         "resists paraphrasing": ("paraphrase",),

@@ -17,6 +17,7 @@ from regionmarker.benchmark.tables.results import (
     CORPORA,
     SCHEMES,
     Results,
+    Row,
     file_name,
     kind,
     label,
@@ -57,7 +58,7 @@ def compared(copies: Results, innocents: Results, paper: dict[str, str] | None) 
 
 def main_tables(results: Results) -> Iterable[Table]:
     """Yield the main results, a table a corpus."""
-    for corpus, rows in results.where(plain).by("corpus").items():
+    for corpus, rows in results.where(plain).usual().by("corpus").items():
         lines = []
         for name in (name for name in SCHEMES if name != "none"):
             for attack in _MAIN:
@@ -78,7 +79,7 @@ def motivation(results: Results) -> Iterable[Table]:
     groups = (("cse",), ("paraphrase",), ("shift", "truncate", "permute"))
     lines = []
     for name, theirs in RESISTED.items():
-        rows = results.where(plain).of(name)
+        rows = results.where(plain).usual().of(name)
         if not rows.copies:
             continue
         line = [SCHEMES[name]]
@@ -106,7 +107,8 @@ def paraphrasing(results: Results) -> Iterable[Table]:
     """Yield our paraphrases beside each of the paper's paraphrasers."""
     lines = []
     theirs = {"NLLB": "paraphrase-nllb", "GPT-4o mini": "paraphrase-gpt-4o-mini", "DIPPER": "paraphrase-dipper"}
-    for corpus, rows in results.where(plain).attacked("paraphrase").by("corpus").items():
+    stored = results.where(plain).usual().where(attack="paraphrase:stored")
+    for corpus, rows in stored.by("corpus").items():
         for name in (name for name in SCHEMES if name != "none" and rows.of(name).copies):
             copies, blameless = rows.of(name).copies, rows.of(name).where(suspect="unmarked copy")
             line = [
@@ -127,13 +129,13 @@ def paraphrasing(results: Results) -> Iterable[Table]:
         yield Table("paraphrasing", "Paraphrasing, beside the paper's paraphrasers", tuple(heads), tuple(lines), note)
 
 
-Chosen = tuple[str, Results, str, dict[str, str]]
-"""A line of a table: its name, its rows, and where the paper has the like; without rows, the paper's alone."""
+Chosen = tuple[str, Results | None, str, dict[str, str]]
+"""A line of a table: its name, its rows, and where the paper has the like; None for rows is the paper's alone."""
 
 
 def dimension_wise(results: Results) -> Iterable[Table]:
     """Yield the paper's table of dimension-wise transformations."""
-    rows, table = results.where(plain), "dimension-wise-attack-performance"
+    rows, table = results.where(plain).usual(), "dimension-wise-attack-performance"
     chosen = [(attack, rows.attacked(attack), table, {"attack": ATTACKS[attack]}) for attack in _DIMENSIONS]
     yield from _listed("dimension-wise", "RegionMarker under dimension-wise transformations", chosen)
 
@@ -141,7 +143,8 @@ def dimension_wise(results: Results) -> Iterable[Table]:
 def ablations(results: Results) -> Iterable[Table]:
     """Yield both ablation tables: without reduction, and with one watermark for all regions."""
     variants = {"full": "", "w/o PCA": "reducer=none", "single watermark": "shared"}
-    if not any(results.of("regionmarker").set(setting).copies for setting in variants.values() if setting):
+    results = results.of("regionmarker").usual()
+    if not any(results.set(setting).copies for setting in variants.values() if setting):
         return
     chosen: list[Chosen] = []
     for attack in ("none", "cse", "paraphrase", "shift"):
@@ -155,7 +158,8 @@ def ablations(results: Results) -> Iterable[Table]:
 def reducers(results: Results) -> Iterable[Table]:
     """Yield the table of reducers."""
     names = {"": "PCA", "reducer=umap": "UMAP", "reducer=svd": "SVD", "reducer=autoencoder": "AE"}
-    if not any(results.of("regionmarker").set(setting).copies for setting in names if setting):
+    results = results.of("regionmarker").usual()
+    if not any(results.set(setting).copies for setting in names if setting):
         return
     yield from _listed(
         "reducers",
@@ -174,27 +178,29 @@ def reducers(results: Results) -> Iterable[Table]:
 
 def fine_tuning(results: Results) -> Iterable[Table]:
     """Yield the table of copies that were trained on after the theft."""
-    rows, table = results.where(plain).where(lambda row: "tune" in kind(row)), "modify-attack-performance"
-    if rows:
-        ours = [
-            (f"{name}, {attack}", some, table, {"variant": _other_corpus(attack)})
-            for (name, attack), some in rows.by(lambda row: (row["stealer"], row["attack"])).items()
-        ]
-        yield from _listed("fine-tuning", "Fine-tuned copies", ours)
+    rows, table = results.where(lambda row: "tune" in kind(row)), "modify-attack-performance"
+    chosen: list[Chosen] = [
+        (f"{attack}: {thief}", some, table, {"variant": _other_corpus(attack)})
+        for (thief, attack), some in rows.by(lambda row: (_thief(row), row["attack"])).items()
+    ]
+    yield from _listed("fine-tuning", "Fine-tuned copies", chosen)
 
 
 def _other_corpus(attack: str) -> str:
-    return next((f"on {shown}" for name, shown in CORPORA.items() if name in attack), "")
+    return f"on {CORPORA.get(attack.rpartition(',')[2].rpartition(':')[2], '')}"
+
+
+def _thief(row: Row) -> str:
+    return f"{row['stealer']}, {row['queries']} queries, {label(row['defense'])}"
 
 
 def stealers(results: Results) -> Iterable[Table]:
     """Yield the table of thieves, ours and then the paper's, which are others."""
     rows = results.of("regionmarker").attacked("none").where(lambda row: row["stealer"] != "")
     if len(rows.by("stealer")) > 1:
-        groups = rows.by(lambda row: f"{row['stealer']}, {row['queries']} queries, {label(row['defense'])}")
-        chosen: list[Chosen] = [(name, some, "", {}) for name, some in groups.items()]
+        chosen: list[Chosen] = [(name, some, "", {}) for name, some in rows.by(_thief).items()]
         theirs = dict.fromkeys(row["variant"] for row in paper_rows("size"))
-        chosen += [(f"paper: {name}", Results([]), "size", {"variant": name}) for name in theirs]
+        chosen += [(f"paper: {name}", None, "size", {"variant": name}) for name in theirs]
         yield from _listed("stealers", "Thieves", chosen)
 
 
@@ -221,12 +227,13 @@ def timing(results: Results) -> Iterable[Table]:
 def _listed(name: str, title: str, chosen: Sequence[Chosen]) -> Iterable[Table]:
     """Yield one table of RegionMarker's copies, a line a choice and corpus."""
     lines = []
-    known = {row["corpus"] for _, rows, _, _ in chosen for row in rows}
+    ours = [(rows or Results([])).of("regionmarker") for _, rows, _, _ in chosen]
+    known = {row["corpus"] for rows in ours for row in rows.copies}
     for corpus in (corpus for corpus in CORPORA if corpus in known):
-        for shown, rows, table, equal in chosen:
-            of = rows.of("regionmarker").where(corpus=corpus)
+        for (shown, given, table, equal), rows in zip(chosen, ours, strict=True):
+            of = rows.where(corpus=corpus)
             paper = paper_row(table, dataset=corpus, **equal) if table else None
-            if of.copies or (not rows and paper):
+            if of.copies or (given is None and paper):
                 blameless = of.where(suspect="unmarked copy")
                 lines.append((CORPORA[corpus], shown, *compared(of.copies, blameless, paper)))
     if lines:

@@ -58,6 +58,10 @@ def swept(results: Results, name: str) -> list[Point]:
         return None if found is None else float(found)
 
     rows = results.where(lambda row: scheme(row) == "regionmarker" and value(row) is not None and row["stealer"] != "")
+    if name != "queries":
+        rows = rows.usual()
+    elif len(rows.by("stealer")) > 1:
+        return []  # more queries of another thief are no sweep
     points = [
         Point(corpus, attack, number, some)
         for (corpus, attack, number), some in rows.by(lambda row: (row["corpus"], row["attack"], value(row))).items()

@@ -9,6 +9,7 @@ from regionmarker.benchmark.tables.results import (
     LEVEL,
     SCHEMES,
     Results,
+    Row,
     file_name,
     label,
     mean_sd,
@@ -48,9 +49,12 @@ def every_attack(results: Results) -> Iterable[Table]:
         names = [name for name in SCHEMES if rows.of(name)]
         stolen = rows.where(lambda row: bool(row["stealer"]))
         lines = []
-        for (attack, queries), some in stolen.by(lambda row: (row["attack"], row["queries"])).items():
-            line = [attack, str(queries), mean_sd(some.copies.values("fidelity")),
-                    mean_sd(some.copies.values("stolen_accuracy"), 1, 100)]  # fmt: skip
+        thieves = len(stolen.by("stealer"))
+        for (attack, queries, thief), some in stolen.by(_theft).items():
+            line = [
+                f"{attack}, {thief}" if thieves > 1 else attack, str(queries),
+                mean_sd(some.copies.values("fidelity")), mean_sd(some.copies.values("stolen_accuracy"), 1, 100),
+            ]  # fmt: skip
             for name in names:
                 of = some.of(name)
                 judged = of.where(suspect="copy")
@@ -67,6 +71,10 @@ def every_attack(results: Results) -> Iterable[Table]:
             )
             yield Table(f"attacks-{file_name(corpus)}", f"Every attack on {CORPORA.get(corpus, corpus)}", tuple(heads),
                         tuple(lines), note)  # fmt: skip
+
+
+def _theft(row: Row) -> tuple[str, int, str]:
+    return row["attack"], row["queries"], row["stealer"]
 
 
 def _verdict(rows: Results) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +73,18 @@ class Results:
         """Return the rows with one of these attacks, whatever its settings."""
         return self.where(lambda row: kind(row) in kinds)
 
+    def usual(self) -> Results:
+        """Return the rows of each corpus' most frequent thief and number of queries.
+
+        Tables compare one thing at a time: what was stolen by other thieves or from more queries is another thing.
+        """
+        kept: list[Row] = []
+        for some in self.by("corpus").values():
+            pairs = Counter((row["queries"], row["stealer"]) for row in some if row["stealer"])
+            queries, stealer = max(pairs, key=pairs.__getitem__) if pairs else (None, "")
+            kept += [row for row in some if row["stealer"] in ("", stealer) and queries in (None, row["queries"])]
+        return Results(kept)
+
     def set(self, settings: str) -> Results:
         """Return the rows whose defense has these settings."""
         return self.where(lambda row: settings_of(row) == settings)
@@ -103,7 +116,7 @@ class Results:
 
 
 def without_seeds(rows: Sequence[Row]) -> Results:
-    """Return the rows with one name for attacks that differ by nothing but the seed they were given.
+    """Return the rows with one name for attacks whose only setting is their cell's seed, such as ``rotate:{seed}``.
 
     Examples
     --------
@@ -111,14 +124,14 @@ def without_seeds(rows: Sequence[Row]) -> Results:
     >>> [row["attack"] for row in without_seeds(rows)]
     ['rotate then shift:1', 'rotate then shift:1']
     """
-    settings: dict[str, set[bool]] = {}
+    seeds: dict[str, set[int]] = {}
+    other: set[str] = set()  # attacks with a setting that is not their cell's seed
     for row in rows:
         for spec in row["attacks"] or []:
             name, _, setting = spec.partition(":")
-            settings.setdefault(name, set()).add(setting == str(row["seed"]))
-    if len({row["seed"] for row in rows}) < 2:
-        return Results(rows)
-    seeded = {name for name, found in settings.items() if found == {True}}
+            seeds.setdefault(name, set()).add(row["seed"])
+            other |= {name} if setting != str(row["seed"]) else set()
+    seeded = {name for name, found in seeds.items() if len(found) > 1 and name not in other}
 
     def named(row: Row) -> Row:
         specs = [spec.partition(":")[0] if spec.partition(":")[0] in seeded else spec for spec in row["attacks"] or []]
