@@ -43,11 +43,8 @@ def run(
 
     Example: regionmarker bench run benchmarks/grids/smoke.toml --out out/smoke
     """
-    from regionmarker.benchmark.corpora import DATA
     from regionmarker.benchmark.grid import Grid, run_grid
 
-    if data_dir is not None:
-        os.environ[DATA] = str(data_dir.absolute())  # attacks that read another corpus look there, in every worker
     cells = Grid.read(grid).with_encoders(_named(encoder or []))
     with progress("cells", len(cells.cells), quiet=json) as (bars, task):
         summary = run_grid(
