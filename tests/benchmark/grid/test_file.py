@@ -55,6 +55,13 @@ def test_without_a_mark_both_copies_are_the_same():
     assert [(cell.suspect, cell.guilty) for cell in grid.cells] == [("copy", False)]
 
 
+def test_portraits_come_first_and_alone():
+    grid = Grid.parse(BLOCK + 'suspects = ["copy", "portrait"]\nstealers = ["tokens"]\n')
+    first, *others = grid.batches()
+    assert [cell.suspect for cell in first] == ["portrait"]
+    assert "portrait" not in {cell.suspect for batch in others for cell in batch}
+
+
 def test_batches_share_the_unmarked_thief():
     grid = Grid.parse(BLOCK.replace('"regionmarker"', '"wet", "warden"') + 'attacks = ["none", "shift:1"]\n')
     batches = grid.batches()
