@@ -50,7 +50,10 @@ def _sweep(points: list[Point], symbol: str) -> Figure:
         axes.set(title=CORPORA.get(corpus, corpus), xlabel=symbol, ylabel="Δcos, %")
         right.set(ylim=(-0.05, 1.05), ylabel="caught")
         if symbol == "queries":
+            counts = sorted({point.value for point in points})
             axes.set_xscale("log")
+            axes.set_xticks(counts, [f"{count:,.0f}" for count in counts], rotation=45)
+            axes.minorticks_off()
     grid[0].legend()
     return figure
 
