@@ -67,7 +67,12 @@ def test_ctrl_c_leaves_nothing_half_written(key, corpus, tmp_path):
         "--out",
         "n.rmkey",
     ]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    # A suite that was started in the background ignores SIGINT, and its children would, too.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
     with (tmp_path / "slow.jsonl").open("w") as pipe:
         pipe.write('{"text": "one"}\n')
         pipe.flush()
