@@ -34,13 +34,14 @@ def run(capsys):
 
 @pytest.fixture
 def result_rows():
-    """A copy that is caught and two blameless suspects."""
+    """A copy that is caught and two blameless suspects, of two defenses."""
     cells = [
-        Cell("sst2", "p", "regionmarker", ("cse",), "head:x", suspect, queries=10, seed=1)
+        Cell("sst2", "p", defense, ("cse",), "head:x", suspect, queries=10, seed=1)
+        for defense in ("regionmarker", "wet")
         for suspect in ("copy", "unmarked copy", "wordllama")
     ]
     return [
-        {**cell.columns(), **dict.fromkeys(NUMBERS, 0.5), "digest": cell.suspect[0],
+        {**cell.columns(), **dict.fromkeys(NUMBERS, 0.5), "digest": cell.defense[0] + cell.suspect[0],
          "decoy_p": 1e-6 if cell.guilty else 0.5, "published_copy": True}
         for cell in cells
     ]  # fmt: skip

@@ -143,6 +143,20 @@ def test_what_is_not_a_bundle_is_refused(tmp_path):
     assert check_evidence(tmp_path / "empty").failure == f"manifest.json is missing from {tmp_path / 'empty'}"
 
 
+def test_a_damaged_zip_is_refused_or_reads_as_it_is(saved, tmp_path):
+    """Whatever byte is damaged, and wherever it is cut: a clear error, or files that the manifest then judges."""
+    whole = saved["summary"].with_name("summary.zip").read_bytes()
+    damaged, refused = tmp_path / "damaged.zip", 0
+    for place in range(0, len(whole), max(1, len(whole) // 400)):
+        for content in (whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :], whole[:place]):
+            damaged.write_bytes(content)
+            try:
+                read_bundle(damaged)
+            except (InputError, OutsideError):
+                refused += 1
+    assert refused > 400
+
+
 def test_links_in_a_bundle_are_refused(own_copy):
     bundle = own_copy("summary")
     (bundle / "passwords").symlink_to("/etc/passwd")

@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -123,6 +124,14 @@ def read_bundle(path: str | Path) -> Bundle:
     raise InputError(f"{path} does not exist: give the directory or the zip of a bundle")
 
 
+_DAMAGED = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError,
+    NotImplementedError,  # a way of packing that zipfile does not know
+    RuntimeError,  # an encrypted entry
+)  # fmt: skip
+"""All that zipfile raises on files that no bundle was packed into."""
+
+
 def _read_entry(entry: Path) -> bytes:
     if entry.is_symlink() or not entry.is_file():
         raise InputError(f"{entry.name} is not a file: a bundle holds plain files only")
@@ -139,7 +148,7 @@ def _unpack(path: Path) -> dict[str, bytes]:
             if sum(entry.file_size for entry in entries) > _LARGEST:
                 raise InputError(f"{path} unpacks to more than {_LARGEST >> 30} GiB: that is not a bundle")
             return {name: packed.read(name) for name in names}
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except _DAMAGED as error:
         raise InputError(f"{path} is not a bundle: {error}") from None
 
 

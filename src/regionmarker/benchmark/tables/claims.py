@@ -22,7 +22,7 @@ Standing = tuple[tuple[bool, float], tuple[str, ...]]
 
 
 def leaderboard(results: Results) -> Iterable[Table]:
-    """Yield one row a defense, ranked by power over all attacks among those of equal utility.
+    """Yield one row a defense, ranked by power over all attacks among those of equal utility; of one there is no board.
 
     A scheme with several settings takes part with the one that catches most within the standard of utility.
     """
@@ -35,7 +35,7 @@ def leaderboard(results: Results) -> Iterable[Table]:
         best += [min(found, key=lambda standing: standing[0])] if found else []
     best.sort(key=lambda standing: standing[0])
     rows = tuple((str(place), *cells) for place, (_, cells) in enumerate(best, start=1))
-    if rows:
+    if len(rows) > 1:
         heads = ("rank", "defense", "equal utility", f"power at {LEVEL:g}", "copies caught", "attacks resisted",
                  "blameless caught", "published rule: copies", "published rule: blameless", "accuracy lost, points",
                  "neighbours kept")  # fmt: skip
