@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ class Outcome:
     seconds: float = 0.0
     statuses: Counter[int] = field(default_factory=Counter)
     latencies: list[float] = field(default_factory=list)  # of good answers
+    left: float = math.inf  # requests that may still be sent
 
     @property
     def goodput(self) -> float:
@@ -53,10 +55,11 @@ class Client(asyncio.Protocol):
         self.ask()
 
     def ask(self) -> None:
-        """Send the request, or stop when the time is up."""
-        if time.perf_counter() >= self.until:
+        """Send the request, or stop when the time or the number of requests is used up."""
+        if time.perf_counter() >= self.until or not self.outcome.left:
             self.transport.close()
             return
+        self.outcome.left -= 1
         self.started = time.perf_counter()
         self.transport.write(self.message)
 
@@ -97,8 +100,10 @@ class Client(asyncio.Protocol):
             self.done.set_result(None)
 
 
-async def _drive(port: int, message: bytes, connections: int, seconds: float, obedient: bool) -> Outcome:
-    loop, outcome = asyncio.get_running_loop(), Outcome()
+async def _drive(
+    port: int, message: bytes, connections: int, seconds: float, obedient: bool, requests: float
+) -> Outcome:
+    loop, outcome = asyncio.get_running_loop(), Outcome(left=requests)
     start = time.perf_counter()
     made = [
         await loop.create_connection(lambda: Client(message, outcome, start + seconds, obedient), "127.0.0.1", port)
@@ -109,6 +114,8 @@ async def _drive(port: int, message: bytes, connections: int, seconds: float, ob
     return outcome
 
 
-def drive(port: int, message: bytes, *, connections: int, seconds: float, obedient: bool = True) -> Outcome:
-    """Ask from ``connections`` connections at once for about ``seconds``."""
-    return uvloop.run(_drive(port, message, connections, seconds, obedient))
+def drive(
+    port: int, message: bytes, *, connections: int, seconds: float, obedient: bool = True, requests: float = math.inf
+) -> Outcome:
+    """Ask from ``connections`` connections at once for about ``seconds``, at most ``requests`` times in all."""
+    return uvloop.run(_drive(port, message, connections, seconds, obedient, requests))
