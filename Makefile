@@ -30,7 +30,7 @@ lint: install ## ruff and mypy
 	$(BIN)/mypy
 
 bench: install ## the speed of marking and of fitting, as ratios to plain copies
-	$(BIN)/python benchmarks/marking.py
+	$(BIN)/python studies/marking.py
 
 system: ## Debian packages that some tests want (where root)
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

@@ -15,9 +15,9 @@ from regionmarker._version import __version__
 if TYPE_CHECKING:
     from regionmarker.encoders import load_encoder
     from regionmarker.errors import RegionMarkerError
-    from regionmarker.keys.ring import KeyRing
+    from regionmarker.keys.files import KeyRing
     from regionmarker.marking.marker import RegionMarker
-    from regionmarker.standard_library import python_sentences
+    from regionmarker.sample_corpus import python_sentences
     from regionmarker.verification.answers import Answers
     from regionmarker.verification.asking import ask
     from regionmarker.verification.tracing import trace
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 # Public names load on first use: importing regionmarker costs next to nothing.
 _HOME = {
     "Answers": "regionmarker.verification.answers",
-    "KeyRing": "regionmarker.keys.ring",
+    "KeyRing": "regionmarker.keys.files",
     "RegionMarker": "regionmarker.marking.marker",
     "RegionMarkerError": "regionmarker.errors",
     "ask": "regionmarker.verification.asking",
     "load_encoder": "regionmarker.encoders",
-    "python_sentences": "regionmarker.standard_library",
+    "python_sentences": "regionmarker.sample_corpus",
     "trace": "regionmarker.verification.tracing",
     "verify": "regionmarker.verification.verdict",
 }

@@ -1,22 +1,41 @@
-"""Corpora on disk, read in blocks: .txt (a text a line), .jsonl, .csv and .parquet with a ``text`` column.
-
-A corpus may bring its own ``embedding`` column; then no encoder is needed.
-"""
+"""The key: everything secret about one mark, as plain values and arrays."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from regionmarker.embeddings import as_floats
 from regionmarker.errors import InputError
-from regionmarker.protocols import Floats
+from regionmarker.vectors import Floats, as_floats
+
+
+@dataclass(frozen=True)
+class TextSet:
+    """Texts with their clean embeddings, (n, D)."""
+
+    texts: tuple[str, ...]
+    embeddings: Floats
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, part: slice) -> TextSet:
+        return TextSet(self.texts[part], self.embeddings[part])
+
+    def __repr__(self) -> str:
+        return f"<TextSet: {len(self)} texts>"
+
+
+# Corpora on disk, read in blocks: .txt (a text a line), .jsonl, .csv and .parquet with a ``text`` column.
+#
+# A corpus may bring its own ``embedding`` column; then no encoder is needed.
 
 TEXT, EMBEDDING = "text", "embedding"
 FORMATS = (".txt", ".jsonl", ".csv", ".parquet")
@@ -192,3 +211,32 @@ def _missing_column(path: Path, names: list[str]) -> InputError:
 
 def _first_line(error: BaseException) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+# Columns of a Parquet file, by name.
+
+
+def read_columns(path: Path, names: Sequence[str]) -> list[list[Any]]:
+    """Return the named columns of a Parquet file as lists, in the order of the names.
+
+    Examples
+    --------
+    >>> read_columns(Path("missing.parquet"), ["text"])
+    Traceback (most recent call last):
+    ...
+    regionmarker.errors.InputError: missing.parquet does not exist
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.exists():
+        raise InputError(f"{path} does not exist")
+    try:
+        with pq.ParquetFile(path) as file:
+            missing = [name for name in names if name not in file.schema_arrow.names]
+            if missing:
+                raise InputError(f"{path} has no column {missing[0]}; it has {', '.join(file.schema_arrow.names)}")
+            table = file.read(columns=list(names))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"cannot read {path}: {str(error).splitlines()[0]}") from None
+    return [table.column(name).to_pylist() for name in names]

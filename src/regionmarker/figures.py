@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from regionmarker.errors import MissingExtraError
-from regionmarker.protocols import AnyArray, Doubles, Integers
+from regionmarker.vectors import AnyArray, Doubles, Integers
 
 try:
     from matplotlib.figure import Figure

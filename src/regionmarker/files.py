@@ -5,15 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from regionmarker.errors import InputError, KeyFileError, OutsideError
-from regionmarker.keys.secret import Secret
-
-OWNER_ONLY = 0o600
-_OTHERS = 0o077
+from regionmarker.errors import OutsideError
 
 
 @contextlib.contextmanager
@@ -40,32 +35,6 @@ def atomic_path(path: Path, mode: int = 0o666) -> Iterator[Path]:
         raise OutsideError(f"cannot write {path}: {error.strerror or error}; nothing was changed") from None
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def write_owner_only(path: Path, content: Secret) -> None:
-    """Write ``content`` atomically to a file that only its owner can read."""
-    with atomic_path(path, OWNER_ONLY) as temporary:
-        temporary.write_bytes(content.reveal())
-
-
-def read_owner_only(path: Path) -> Secret:
-    """Read a secret file; refuse symbolic links and files that others can read."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        if path.is_symlink():
-            raise KeyFileError(f"{path} is a symbolic link: give the path of the file itself") from None
-        raise InputError(f"cannot open {path}: {error.strerror}") from None
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            raise KeyFileError(f"{path} is not a file")
-        if mode & _OTHERS:
-            raise KeyFileError(f"{path} can be read by others: run chmod 600 {path}")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return Secret(file.read())
-    finally:
-        os.close(descriptor)
 
 
 def sync(path: Path) -> None:

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from regionmarker.benchmark.grid.row import NUMBERS
+from regionmarker.benchmark.grid.cell import NUMBERS
 
 ATTACKS = {"none": [], "cse": ["cse"], "shift:100": ["shift:100"], "paraphrase:stored": ["paraphrase:stored"]}
 

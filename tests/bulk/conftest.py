@@ -14,7 +14,7 @@ from regionmarker.bulk.job import Job
 from regionmarker.bulk.manifest import KeyName
 from regionmarker.bulk.run import local_engine, run_job
 from regionmarker.keys.commitment import serving_with_commitment
-from regionmarker.keys.store import save_serving
+from regionmarker.keys.files import save_serving
 
 ROWS = 50
 

@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 from regionmarker import RegionMarker
-from regionmarker.bulk import on_ray
-from regionmarker.bulk.fit import look_on_ray
+from regionmarker.bulk import ray_engine as on_ray
 from regionmarker.bulk.job import Job
 from regionmarker.bulk.manifest import KeyName
+from regionmarker.bulk.ray_fit import look_on_ray
 from regionmarker.bulk.run import run_job
 from regionmarker.errors import RegionMarkerError
 from regionmarker.keys.openers import KeyReference

@@ -12,13 +12,13 @@ import time
 import pytest
 
 from regionmarker.bulk.lock import locked
-from regionmarker.bulk.places import open_place
+from regionmarker.bulk.storage import open_place
 from regionmarker.errors import InputError
 
 HOLD = """
 import sys, time
 from regionmarker.bulk.lock import locked
-from regionmarker.bulk.places import open_place
+from regionmarker.bulk.storage import open_place
 with locked(open_place(sys.argv[1]), "state/lock"):
     print("held", flush=True)
     time.sleep(600)

@@ -179,7 +179,7 @@ def test_each_row_gets_its_tenants_mark(mark, tmp_path, embeddings, bulk_marker,
 
 
 def test_verifying_notices_a_disk_that_lies(mark, shards, tmp_path, monkeypatch):
-    from regionmarker.bulk.writing import DigestingFile
+    from regionmarker.bulk.pipeline import DigestingFile
 
     honest = DigestingFile.close
 

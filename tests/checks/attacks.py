@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from regionmarker.benchmark.attacks import load_attack
-from regionmarker.benchmark.loot import Loot
-from regionmarker.benchmark.protocols import Attack
+from regionmarker.benchmark.protocols import Attack, Loot
 from regionmarker.errors import InputError
 
 Check = Callable[[Attack, Loot], None]

@@ -15,8 +15,8 @@ import pytest
 from regionmarker.benchmark.protocols import Defense
 from regionmarker.benchmark.stealers import NoisyCopy
 from regionmarker.errors import InputError, NotFittedError, SecretLeakError
-from regionmarker.protocols import Encoder
-from regionmarker.verification.decoys import DecoyTest
+from regionmarker.vectors import Encoder
+from regionmarker.verification.decoy_test import DecoyTest
 
 ODD_TEXTS = ("", " ", "\n\t", "!", "東京", "e\u0301 café naïve", "a\x00b", "word " * 500, "half \ud83d", "👩‍👩‍👧")
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from regionmarker.benchmark.grid import Cell, Store
-from regionmarker.benchmark.grid.row import NUMBERS
+from regionmarker.benchmark.grid.cell import NUMBERS
 from regionmarker.cli import main
 
 GRID = """

@@ -9,7 +9,7 @@ import pytest
 
 from regionmarker.corpus import read_texts
 from regionmarker.errors import InputError
-from regionmarker.keys.ring import KeyRing
+from regionmarker.keys.files import KeyRing
 from regionmarker.verification.asking import ask
 from regionmarker.verification.questions import plan_questions
 

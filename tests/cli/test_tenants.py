@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from regionmarker.cli import main
-from regionmarker.gateway.directory import DatabaseDirectory
+from regionmarker.gateway.tenants.lookup import DatabaseDirectory
 
 
 def who(database, key):

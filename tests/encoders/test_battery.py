@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from regionmarker.encoders import CachedEncoder, load_encoder
-from regionmarker.encoders.checked import UNIT_TOLERANCE
+from regionmarker.encoders.base import UNIT_TOLERANCE
 from regionmarker.errors import InputError
-from regionmarker.protocols import Encoder
+from regionmarker.vectors import Encoder
 
 TEXTS = [
     "a cat sat on the mat",

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from regionmarker.encoders import CachedEncoder, load_encoder
-from regionmarker.encoders.endpoint import EndpointError
+from regionmarker.encoders.http_client import EndpointError
 from regionmarker.encoders.openai import OpenAIEncoder
 from regionmarker.errors import InputError, OutsideError
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from regionmarker.encoders import load_encoder
-from regionmarker.encoders.endpoint import EndpointError
+from regionmarker.encoders.http_client import EndpointError
 from regionmarker.encoders.openai import OpenAIEncoder
 from regionmarker.errors import OutsideError
 
@@ -130,7 +130,7 @@ def test_a_server_that_drips_is_slow_too(server: Any, remote: Remote) -> None:
 
 
 def test_an_answer_without_end_is_cut_off(server: Any, remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
-    from regionmarker.encoders import endpoint
+    from regionmarker.encoders import http_client as endpoint
 
     monkeypatch.setattr(endpoint, "_MOST_BYTES", 1 << 20)
     server.will(200, b"x" * (3 << 20))

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from regionmarker.corpus import TextSet
 from regionmarker.evidence import Signer, check_evidence, save_evidence
 from regionmarker.evidence.bundle import manifest_of, plain_json, plain_lines, read_bundle
-from regionmarker.keys.key import TextSet
-from regionmarker.keys.ring import KeyRing
-from regionmarker.marking.keymaking import key_from_key
+from regionmarker.keys.files import KeyRing
+from regionmarker.keys.key import key_from_key
 from regionmarker.verification.verdict import judge
 
 pytestmark = pytest.mark.usefixtures("quick_report")

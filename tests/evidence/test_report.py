@@ -14,8 +14,8 @@ import pytest
 
 from regionmarker.evidence.disclosure import Case, disclose
 from regionmarker.evidence.report import odds, render_report
-from regionmarker.verification.findings import OtherKey
-from regionmarker.verification.paper import CANNOT_SAY
+from regionmarker.verification.judging import OtherKey
+from regionmarker.verification.paper_statistics import CANNOT_SAY
 
 VOID = {"meta", "link", "br", "img"}
 

@@ -22,12 +22,12 @@ import pytest
 
 from regionmarker import RegionMarker, load_encoder
 from regionmarker.errors import InputError
-from regionmarker.gateway.keyhold import Keyhold
+from regionmarker.gateway.gateway import Gateway
 from regionmarker.gateway.logs import make_logger
 from regionmarker.gateway.metrics import Metrics
+from regionmarker.gateway.served_key import Keyhold
 from regionmarker.gateway.server import Server, bind
 from regionmarker.gateway.settings import Settings
-from regionmarker.gateway.state import Gateway
 from regionmarker.gateway.upstreams import load_upstream
 
 WIDTH = 256

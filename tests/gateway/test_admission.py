@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from regionmarker.gateway.admission import Admission
-from regionmarker.gateway.failures import Failure
+from regionmarker.gateway.errors import Failure
 from regionmarker.gateway.tenants import Tenant
 
 A, B, C = Tenant("a"), Tenant("b"), Tenant("c")

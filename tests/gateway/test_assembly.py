@@ -8,10 +8,9 @@ from tests.gateway.running import running
 
 from regionmarker.errors import InputError, KeyFileError
 from regionmarker.gateway.assembly import Plan, assemble
-from regionmarker.gateway.roster import Roster
 from regionmarker.gateway.settings import Settings
-from regionmarker.keys.ring import KeyRing
-from regionmarker.keys.store import save_serving
+from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.keys.files import KeyRing, save_serving
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from tests.gateway.browser import browsing
 from tests.gateway.running import running
 
 from regionmarker.gateway.assembly import Plan, assemble
-from regionmarker.gateway.roster import Roster
 from regionmarker.gateway.settings import Settings
+from regionmarker.gateway.tenants.accounts import Roster
 from regionmarker.keys.commitment import commit, serving_with_commitment
-from regionmarker.keys.store import save_serving
-from regionmarker.marking.keymaking import key_from_key
+from regionmarker.keys.files import save_serving
+from regionmarker.keys.key import key_from_key
 
 TOKEN = "canary-of-the-operator-42"
 

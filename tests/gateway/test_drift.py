@@ -9,7 +9,7 @@ import pytest
 
 from regionmarker import RegionMarker
 from regionmarker.gateway.drift import RegionWatch, total_variation
-from regionmarker.gateway.keyhold import Keyhold
+from regionmarker.gateway.served_key import Keyhold
 
 
 @pytest.fixture(scope="module")

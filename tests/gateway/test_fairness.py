@@ -10,10 +10,10 @@ from tests.gateway.conftest import eventually
 from tests.gateway.running import running
 
 from regionmarker.gateway.assembly import Plan, assemble
-from regionmarker.gateway.roster import Roster
 from regionmarker.gateway.settings import Settings
+from regionmarker.gateway.tenants.accounts import Roster
 from regionmarker.gateway.upstreams.encoder import EncoderUpstream
-from regionmarker.keys.store import save_serving
+from regionmarker.keys.files import save_serving
 
 QUOTA = 12
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tests.gateway.conftest import vectors_of
 
-from regionmarker.gateway.failures import Failure
-from regionmarker.gateway.keyhold import Keyhold
+from regionmarker.gateway.errors import Failure
 from regionmarker.gateway.marking import EveryoneMarked, Marking, shortened
+from regionmarker.gateway.served_key import Keyhold
 from regionmarker.gateway.tenants import Tenant
-from regionmarker.marking.grid import Grid, on_grid
+from regionmarker.marks.number_format import Grid, on_grid
 
 
 @pytest.fixture

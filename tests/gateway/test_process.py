@@ -15,9 +15,9 @@ from tests.gateway.running import House
 
 from regionmarker import RegionMarker
 from regionmarker.cli import main
-from regionmarker.gateway.roster import Roster
-from regionmarker.keys.store import save_serving
-from regionmarker.marking.keymaking import key_from_key
+from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.keys.files import save_serving
+from regionmarker.keys.key import key_from_key
 
 TOKEN = "the-operators-own-token"
 

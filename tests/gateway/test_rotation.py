@@ -13,8 +13,8 @@ from tests.gateway.running import running
 from regionmarker import RegionMarker
 from regionmarker.gateway.assembly import Plan, assemble
 from regionmarker.gateway.settings import Settings
-from regionmarker.keys.store import save_serving
-from regionmarker.marking.keymaking import key_from_key
+from regionmarker.keys.files import save_serving
+from regionmarker.keys.key import key_from_key
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ks_2samp
 from tests.gateway.conftest import rows_of, vectors_of
 
-from regionmarker.marking.grid import Grid, on_grid
+from regionmarker.marks.number_format import Grid, on_grid
 
 VOLATILE = {"x-request-id", "date", "content-length"}
 

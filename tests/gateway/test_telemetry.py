@@ -19,7 +19,7 @@ from regionmarker.gateway import assembly
 from regionmarker.gateway.assembly import Plan, assemble
 from regionmarker.gateway.settings import Settings
 from regionmarker.gateway.telemetry import Telemetry
-from regionmarker.keys.store import save_serving
+from regionmarker.keys.files import save_serving
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CANARY = "a canary text that nobody may see"

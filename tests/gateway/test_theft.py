@@ -17,10 +17,9 @@ from regionmarker import RegionMarker
 from regionmarker.benchmark.stealers import TokenBag
 from regionmarker.cli import main
 from regionmarker.gateway.assembly import Plan, assemble
-from regionmarker.gateway.roster import Roster
 from regionmarker.gateway.settings import Settings
-from regionmarker.keys.ring import KeyRing
-from regionmarker.keys.store import save_serving
+from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.keys.files import KeyRing, save_serving
 
 BATCH = 512
 

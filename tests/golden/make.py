@@ -13,7 +13,7 @@ import numpy as np
 
 from regionmarker import RegionMarker
 from regionmarker.keys.commitment import commit
-from regionmarker.keys.store import save_serving
+from regionmarker.keys.files import save_serving
 
 FOLDER = Path(__file__).parent
 WIDTH, TEXTS = 24, 400

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from regionmarker.corpus import TextSet
+from regionmarker.crypto.secret import Secret
 from regionmarker.errors import InputError
 from regionmarker.keys.commitment import PARTS, blinding, commit, commitment_of, content, leaf
-from regionmarker.keys.key import TextSet
-from regionmarker.keys.secret import Secret
-from regionmarker.marking.reductions import LinearReduction
+from regionmarker.marks.reduction import LinearReduction
 
 
 @pytest.fixture

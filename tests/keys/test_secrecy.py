@@ -13,9 +13,9 @@ from dataclasses import replace
 import pytest
 
 from regionmarker import KeyRing, RegionMarker
+from regionmarker.corpus import TextSet
+from regionmarker.crypto.secret import Secret
 from regionmarker.errors import KeyFileError, SecretLeakError
-from regionmarker.keys.key import TextSet
-from regionmarker.keys.secret import Secret
 
 CANARY = b"canary-canary-canary-canary-1234"
 PASSPHRASE = "canary-passphrase-canary"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from regionmarker import RegionMarker
+from regionmarker.crypto.secret import Secret
 from regionmarker.errors import InputError
 from regionmarker.keys.commitment import commit, serving_with_commitment
-from regionmarker.keys.container import _dump, _load, dump_serving, load_serving
-from regionmarker.keys.secret import Secret
-from regionmarker.keys.store import given_opener, open_serving, save_serving
+from regionmarker.keys.file_format import _dump, _load, dump_serving, load_serving
+from regionmarker.keys.files import given_opener, open_serving, save_serving
 
 
 @pytest.fixture

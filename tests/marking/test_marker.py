@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from regionmarker import RegionMarker
-from regionmarker.benchmark.utility import row_cosines
 from regionmarker.errors import InputError, NotFittedError
+from regionmarker.measures import row_cosines
 
 SMALL = {"seed": 3, "pool": 64, "reservoir": 512}
 

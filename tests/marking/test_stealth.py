@@ -12,10 +12,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_predict
 
-from regionmarker.marking import kernel
-from regionmarker.marking.grid import Grid, detect_grid, hidden_grid, round_to_grid
-from regionmarker.marking.plan import MarkPlan
-from regionmarker.standard_library import python_sentences
+from regionmarker.marking import engine as kernel
+from regionmarker.marks.number_format import Grid, detect_grid, hidden_grid, round_to_grid
+from regionmarker.marks.plan import MarkPlan
+from regionmarker.sample_corpus import python_sentences
 
 HIDDEN, SEEN = 0.52, 0.95
 STRENGTH = 0.2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from regionmarker import RegionMarker
-from regionmarker.keys.secret import Secret
+from regionmarker.crypto.secret import Secret
 
 BUDGET = 1400
 

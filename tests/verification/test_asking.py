@@ -20,9 +20,10 @@ import pytest
 from tests.encoders.conftest import EmbeddingServer, HashObject, vector_of
 
 from regionmarker.errors import InputError, OutsideError
-from regionmarker.keys.ring import KeyRing
+from regionmarker.keys.files import KeyRing
 from regionmarker.verification.answers import Answers, text_digest
-from regionmarker.verification.asking import ask, ask_texts, check_enough, default_answers_path
+from regionmarker.verification.asking import ask, ask_texts, default_answers_path
+from regionmarker.verification.examination import check_enough
 from regionmarker.verification.questions import plan_questions
 from regionmarker.verification.suspects import load_suspect
 
@@ -229,7 +230,7 @@ def test_a_model_whose_width_changes_between_runs_is_named(server, quick, marker
 
 ASK = """
 import sys
-from regionmarker.keys.ring import KeyRing
+from regionmarker.keys.files import KeyRing
 from regionmarker.verification.asking import ask
 key = KeyRing.load(sys.argv[1]).primary
 ask(key, sys.argv[2], int(sys.argv[3]), cache=sys.argv[4], batch_size=8).to_parquet(sys.argv[5])

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from regionmarker import RegionMarker
+from regionmarker.corpus import TextSet
 from regionmarker.errors import InputError, SecretLeakError
-from regionmarker.keys.key import Key, TextSet
-from regionmarker.marking.keymaking import key_from_key
-from regionmarker.marking.regions import POPULATED_SHARE
+from regionmarker.keys.key import Key, key_from_key
+from regionmarker.marks.regions import POPULATED_SHARE
 from regionmarker.verification.questions import Cost, key_of, least_budget, plan_questions, regroup, share_out
 
 

@@ -8,9 +8,8 @@ from tests.verification.conftest import BUDGET
 
 from regionmarker import RegionMarker, ask, trace
 from regionmarker.errors import InputError
-from regionmarker.verification.decoys import DecoyTest
+from regionmarker.verification.decoy_test import DecoyTest, holm
 from regionmarker.verification.examination import Examination
-from regionmarker.verification.tracing import holm
 
 TENANTS = ["acme", "zenith", *(f"tenant {number}" for number in range(1000))]
 

@@ -12,11 +12,10 @@ from tests.verification.conftest import BUDGET, redrawn
 from regionmarker import ask, verify
 from regionmarker.errors import InputError
 from regionmarker.keys.key import Key
-from regionmarker.verification.decoys import DecoyTest
+from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.examination import Examination, scores_digest
 from regionmarker.verification.ledger import judged_level
-from regionmarker.verification.notes import HONEST_DRAW
-from regionmarker.verification.verdict import INFRINGEMENT, NO_EVIDENCE, check_encoder
+from regionmarker.verification.verdict import HONEST_DRAW, INFRINGEMENT, NO_EVIDENCE, check_encoder
 
 QUICK = {"budget": BUDGET, "power": False}
 

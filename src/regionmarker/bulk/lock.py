@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from regionmarker.bulk.places import LocalPlace, Place
+from regionmarker.bulk.storage import LocalPlace, Place
 from regionmarker.errors import InputError, OutsideError
 
 RENEW_SECONDS = 10.0
@@ -31,7 +31,7 @@ def locked(place: Place, name: str) -> Iterator[None]:
 
     Examples
     --------
-    >>> from regionmarker.bulk.places import open_place
+    >>> from regionmarker.bulk.storage import open_place
     >>> place = open_place("memory://locked")
     >>> with locked(place, "lock"):
     ...     with locked(place, "lock"):

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from regionmarker.bulk.job import Job, Layout
-from regionmarker.bulk.shards import Shard
+from regionmarker.bulk.job import Job, Layout, Shard
 from regionmarker.errors import InputError
 from regionmarker.keys.commitment import commit
 from regionmarker.marking.marker import RegionMarker

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from regionmarker.bulk.formats import digest
-from regionmarker.bulk.job import Job, Layout, lay_out
+from regionmarker.bulk.job import Job, Layout, Shard, lay_out
 from regionmarker.bulk.lock import locked
 from regionmarker.bulk.manifest import DONE, Entry, JobFile, KeyName, write_manifest
-from regionmarker.bulk.places import LocalPlace
 from regionmarker.bulk.shard import ShardMarker, Stopped
-from regionmarker.bulk.shards import Shard
+from regionmarker.bulk.storage import LocalPlace
 from regionmarker.errors import InputError
 from regionmarker.marking.marker import RegionMarker
 

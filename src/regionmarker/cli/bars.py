@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from regionmarker.cli.console import people
+from regionmarker.cli.output import people
 
 if TYPE_CHECKING:
+    from regionmarker.bulk.job import Shard
     from regionmarker.bulk.manifest import Entry
     from regionmarker.bulk.run import Progress as JobProgress
-    from regionmarker.bulk.shards import Shard
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from regionmarker.cli.console import answer, people, progress
 from regionmarker.cli.options import Json
+from regionmarker.cli.output import answer, people, progress
 from regionmarker.errors import InputError
 
 Writer = Callable[[list[dict[str, Any]], Path], list[Path]]
@@ -41,7 +41,7 @@ def run(
 ) -> None:
     """Compute every cell of a grid that is not in the output folder yet.
 
-    Example: regionmarker bench run benchmarks/grids/smoke.toml --out out/smoke
+    Example: regionmarker bench run studies/grids/smoke.toml --out out/smoke
     """
     from regionmarker.benchmark.grid import Grid, run_grid
 
@@ -119,7 +119,7 @@ def list_parts(json: Json = False) -> None:
     from regionmarker.benchmark.corpora import NAMES
     from regionmarker.benchmark.defenses import known_defenses
     from regionmarker.benchmark.stealers.registry import known_stealers
-    from regionmarker.encoders.registry import known_encoders
+    from regionmarker.encoders import known_encoders
 
     answer(
         {

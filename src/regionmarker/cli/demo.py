@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from regionmarker.cli.console import answer, people
 from regionmarker.cli.options import Json
+from regionmarker.cli.output import answer, people
 from regionmarker.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from regionmarker.story import Story
+    from regionmarker.demo import Story
 
 
 def demo(
@@ -28,7 +28,7 @@ def demo(
 
     Example: regionmarker demo --out out/demo
     """
-    from regionmarker.story import Story
+    from regionmarker.demo import Story
 
     out.mkdir(parents=True, exist_ok=True)
     story = Story.told(lambda line: None if json else people.print(line))

@@ -12,8 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from regionmarker._version import __version__
-from regionmarker.cli.console import answer
 from regionmarker.cli.options import Json
+from regionmarker.cli.output import answer
 
 # package -> (what for, how to get it)
 PACKAGES = {
@@ -45,7 +45,7 @@ def doctor(json: Json = False) -> None:
 
     Example: regionmarker doctor
     """
-    from regionmarker.marking.kernel import engine_name
+    from regionmarker.marking.engine import engine_name
 
     rows = [_package_row(name, *about) for name, about in PACKAGES.items()]
     rows += [_program_row(name, *about) for name, about in PROGRAMS.items()]

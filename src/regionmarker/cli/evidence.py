@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from regionmarker.cli.console import answer, people
 from regionmarker.cli.options import Json
+from regionmarker.cli.output import answer, people
 from regionmarker.errors import InputError
 
 if TYPE_CHECKING:

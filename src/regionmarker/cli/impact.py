@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regionmarker.cli.console import answer, people, progress
 from regionmarker.cli.options import AskPassphrase, Json, KeyPath, SecretFile, passphrase
+from regionmarker.cli.output import answer, people, progress
 from regionmarker.errors import InputError
 
 if TYPE_CHECKING:
     from regionmarker.marking.marker import RegionMarker
-    from regionmarker.protocols import Encoder, Floats
+    from regionmarker.vectors import Encoder, Floats
 
 _MOST = 5000
 
@@ -38,8 +38,8 @@ def impact(
 
     Example: regionmarker impact --key provider.rmkey --corpus texts.parquet --encoder wordllama
     """
-    from regionmarker.benchmark.impact import measure_impact
     from regionmarker.encoders import load_encoder
+    from regionmarker.impact import measure_impact
     from regionmarker.marking.marker import RegionMarker
 
     marker = RegionMarker.load(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file)

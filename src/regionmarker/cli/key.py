@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from regionmarker.cli.console import answer, people
 from regionmarker.cli.describe import describe_key, describe_serving
 from regionmarker.cli.options import AskPassphrase, Force, Json, KeyArgument, SecretFile, passphrase
+from regionmarker.cli.output import answer, people
 from regionmarker.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, help="Look at, commit to, rotate and export keys. Never shows a secret.")
@@ -23,9 +23,8 @@ def info(
 
     Example: regionmarker key info provider.rmkey
     """
-    from regionmarker.keys.envelope import Kind
-    from regionmarker.keys.ring import KeyRing
-    from regionmarker.keys.store import given_opener, kind_of_file, open_serving
+    from regionmarker.crypto.envelope import Kind
+    from regionmarker.keys.files import KeyRing, given_opener, kind_of_file, open_serving
 
     phrase = passphrase(ask_passphrase)
     if kind_of_file(key) is Kind.SERVING:
@@ -46,7 +45,7 @@ def commit(
     Example: regionmarker key commit provider.rmkey
     """
     from regionmarker.keys.commitment import commit as commit_to
-    from regionmarker.keys.ring import KeyRing
+    from regionmarker.keys.files import KeyRing
 
     primary = KeyRing.load(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file).primary
     answer({"key_id": primary.id, "commitment": commit_to(primary)}, as_json=json)
@@ -64,7 +63,7 @@ def salt(
 
     Example: regionmarker key salt provider.rmkey 8f14e45fceea167a5a36dedd4bea2543
     """
-    from regionmarker.keys.ring import KeyRing
+    from regionmarker.keys.files import KeyRing
 
     phrase = passphrase(ask_passphrase)
     ring = KeyRing.load(key, passphrase=phrase, secret_file=secret_file)
@@ -88,8 +87,8 @@ def rotate(
 
     Example: regionmarker key rotate provider.rmkey
     """
-    from regionmarker.keys.ring import KeyRing
-    from regionmarker.marking.keymaking import key_from_key
+    from regionmarker.keys.files import KeyRing
+    from regionmarker.keys.key import key_from_key
 
     phrase = passphrase(ask_passphrase)
     ring = KeyRing.load(key, passphrase=phrase, secret_file=secret_file)
@@ -120,8 +119,7 @@ def export_serving(
     """
     from regionmarker.corpus import read_texts
     from regionmarker.keys.commitment import serving_with_commitment
-    from regionmarker.keys.ring import KeyRing
-    from regionmarker.keys.store import given_opener, save_serving
+    from regionmarker.keys.files import KeyRing, given_opener, save_serving
 
     phrase = passphrase(ask_passphrase)
     names = [*(tenant or []), *(read_texts(tenants_file) if tenants_file else [])]

@@ -10,24 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regionmarker.cli.console import answer, people, progress
 from regionmarker.cli.describe import describe_key
-from regionmarker.cli.options import (
-    Address,
-    AskPassphrase,
-    Engine,
-    Force,
-    Json,
-    SecretFile,
-    check_engine,
-    passphrase,
-)
+from regionmarker.cli.options import Address, AskPassphrase, Engine, Force, Json, SecretFile, check_engine, passphrase
+from regionmarker.cli.output import answer, people, progress
 from regionmarker.errors import InputError
-from regionmarker.protocols import Encoder, Floats
+from regionmarker.vectors import Encoder, Floats
 
 if TYPE_CHECKING:
     from regionmarker.keys.openers import KeyReference
-    from regionmarker.marking.survey import Survey
+    from regionmarker.marks.corpus_summary import Survey
 
 
 def keygen(
@@ -106,7 +97,7 @@ def _look_on_ray(
     address: str | None,
     on_rows: Callable[[int], None],
 ) -> Callable[[Survey], None]:
-    from regionmarker.bulk.fit import look_on_ray
+    from regionmarker.bulk.ray_fit import look_on_ray
 
     return look_on_ray(corpus, reference, encoder=encoder, normalise=normalise, address=address, on_rows=on_rows)
 
@@ -114,8 +105,8 @@ def _look_on_ray(
 @contextmanager
 def _locking(out: Path, secret_file: Path | None) -> Iterator[KeyReference]:
     """Make the secret that will lock the key before the fit, because Ray's workers need it; take it back on failure."""
+    from regionmarker.keys.files import given_opener, make_secret, secret_path
     from regionmarker.keys.openers import KeyReference
-    from regionmarker.keys.store import given_opener, make_secret, secret_path
 
     made = None
     if given_opener(None, secret_file) is None and not secret_path(out).exists():

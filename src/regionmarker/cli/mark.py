@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from regionmarker.cli.console import answer, people
 from regionmarker.cli.options import (
     Address,
     AskPassphrase,
@@ -18,6 +17,7 @@ from regionmarker.cli.options import (
     check_engine,
     passphrase,
 )
+from regionmarker.cli.output import answer, people
 from regionmarker.errors import InputError
 
 _SHOWN = 5
@@ -65,7 +65,7 @@ def mark(
     marker.set_params(normalise=normalise)
     with job_progress("marking", quiet=json) as progress:
         if engine == "ray":
-            from regionmarker.bulk.on_ray import ray_engine
+            from regionmarker.bulk.ray_engine import ray_engine
 
             chosen = ray_engine(job, reference, address=address, workers=workers)
         else:

@@ -10,7 +10,7 @@ import typer
 from regionmarker.errors import InputError
 
 if TYPE_CHECKING:
-    from regionmarker.keys.ring import KeyRing
+    from regionmarker.keys.files import KeyRing
 
 KeyPath = Annotated[Path, typer.Option("--key", help="The key file.", show_default=False)]
 KeyArgument = Annotated[Path, typer.Argument(help="The key file.", show_default=False)]
@@ -54,7 +54,7 @@ def check_engine(engine: str, address: str | None, ask_passphrase: bool) -> None
 
 def load_ring(path: Path, secret_file: Path | None, ask_passphrase: bool, key_id: str | None = None) -> KeyRing:
     """Open a key file: all its keys, or the one that ``key_id`` names."""
-    from regionmarker.keys.ring import KeyRing
+    from regionmarker.keys.files import KeyRing
 
     ring = KeyRing.load(path, passphrase=passphrase(ask_passphrase), secret_file=secret_file)
     return ring if key_id is None else KeyRing((ring.find(key_id),))

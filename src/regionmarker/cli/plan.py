@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regionmarker.cli.console import answer, people, progress
 from regionmarker.cli.options import Json
+from regionmarker.cli.output import answer, people, progress
 from regionmarker.errors import InputError, OutsideError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from regionmarker.cli.console import answer, people
 from regionmarker.cli.options import AskPassphrase, Force, Json, KeyId, KeyPath, SecretFile, load_ring
+from regionmarker.cli.output import answer, people
 from regionmarker.errors import InputError
 
 FORMATS = (".jsonl", ".txt", ".parquet")

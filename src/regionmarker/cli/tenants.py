@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from regionmarker.cli.console import answer, people
 from regionmarker.cli.options import Json
+from regionmarker.cli.output import answer, people
 from regionmarker.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from regionmarker.gateway.roster import Entry, Roster
+    from regionmarker.gateway.tenants.accounts import Entry, Roster
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -148,7 +148,7 @@ def revoke(
 @contextlib.contextmanager
 def _roster(database: str) -> Iterator[Roster]:
     try:
-        from regionmarker.gateway.roster import Roster
+        from regionmarker.gateway.tenants.accounts import Roster
     except ModuleNotFoundError as error:
         raise MissingExtraError.for_module(error.name or "sqlalchemy", "gateway") from None
     roster = Roster.open(database)

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from regionmarker.cli.console import answer
 from regionmarker.cli.options import AskPassphrase, Json, KeyPath, SecretFile, load_ring
+from regionmarker.cli.output import answer
 
 _BUDGET = 3000
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regionmarker.cli.console import answer, people
 from regionmarker.cli.options import AskPassphrase, Force, Json, KeyId, KeyPath, SecretFile, load_ring
+from regionmarker.cli.output import answer, people
 from regionmarker.errors import InputError
 
 if TYPE_CHECKING:
-    from regionmarker.keys.key import TextSet
-    from regionmarker.keys.ring import KeyRing
-    from regionmarker.verification.findings import OtherKey
+    from regionmarker.corpus import TextSet
+    from regionmarker.keys.files import KeyRing
+    from regionmarker.verification.judging import OtherKey
     from regionmarker.verification.verdict import Verdict
 
 FOUND_INFRINGEMENT = 1
@@ -81,9 +81,8 @@ def _own_probes(ring: KeyRing, corpus: Path | None, encoder: str | None) -> Text
         return None
     import numpy as np
 
-    from regionmarker.corpus import read_blocks
+    from regionmarker.corpus import TextSet, read_blocks
     from regionmarker.encoders import load_encoder
-    from regionmarker.keys.key import TextSet
     from regionmarker.verification.verdict import check_encoder
 
     clean = None if encoder is None else load_encoder(encoder)

@@ -12,11 +12,11 @@ from typing import Any, ClassVar
 
 import httpx2
 
-from regionmarker.encoders.checked import CheckedEncoder
-from regionmarker.encoders.endpoint import Endpoint, EndpointError
-from regionmarker.encoders.wire import base_of, decode_answer, endpoint_of, parse_spec
+from regionmarker.encoders.base import CheckedEncoder
+from regionmarker.encoders.http_client import Endpoint, EndpointError
+from regionmarker.encoders.http_messages import base_of, decode_answer, endpoint_of, parse_spec
 from regionmarker.errors import InputError, OutsideError, RegionMarkerError
-from regionmarker.protocols import AnyArray
+from regionmarker.vectors import AnyArray
 
 _MOST_TEXTS = 2048  # OpenAI's limit for one request
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from regionmarker.encoders.checked import CheckedEncoder
+from regionmarker.encoders.base import CheckedEncoder
 from regionmarker.errors import InputError, MissingExtraError, OutsideError
-from regionmarker.protocols import Floats
+from regionmarker.vectors import Floats
 
 _SORTED = 8  # batches that are asked for together: the library sorts them by length, and so pads less
 

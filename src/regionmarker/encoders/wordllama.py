@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from regionmarker.encoders.checked import CheckedEncoder
+from regionmarker.encoders.base import CheckedEncoder
 from regionmarker.errors import InputError, MissingExtraError
-from regionmarker.protocols import Doubles, Floats
+from regionmarker.vectors import Doubles, Floats
 
 _WIDTH = 256
 _TOKENS = 65_536  # tokens of one text that are summed at a time: a book must not need gigabytes

@@ -17,7 +17,7 @@ from __future__ import annotations
 from regionmarker.evidence.check import Report, check_evidence
 from regionmarker.evidence.integrity import Check
 from regionmarker.evidence.replay import Replay, replay_evidence
-from regionmarker.evidence.saving import save_evidence
+from regionmarker.evidence.save import save_evidence
 from regionmarker.evidence.signature import Signer
 
 __all__ = ["Check", "Replay", "Report", "Signer", "check_evidence", "replay_evidence", "save_evidence"]

@@ -19,10 +19,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from regionmarker.crypto.secret import OWNER_ONLY, Sealed
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.evidence.signature import Signer
-from regionmarker.files import OWNER_ONLY, atomic_path
-from regionmarker.keys.secret import Sealed
+from regionmarker.files import atomic_path
 
 FORMAT = "regionmarker evidence 1"
 SUMMARY, EXPERT, COURT = LEVELS = ("summary", "expert", "court")

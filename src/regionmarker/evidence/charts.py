@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from regionmarker.evidence.disclosure import DECILES, Curve, Plane
-from regionmarker.evidence.nulls import bound_distribution
 from regionmarker.figures import MARKED, PLAIN
-from regionmarker.protocols import Doubles
-from regionmarker.verification.decoys import STEP
+from regionmarker.vectors import Doubles
+from regionmarker.verification.decoy_test import STEP, bound_distribution
 
 try:
     from matplotlib import rc_context

@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 
 from regionmarker.evidence.bundle import COURT, MANIFEST, SUMMARY, Bundle, read_bundle
+from regionmarker.evidence.check_expert import court_checks, expert_checks
 from regionmarker.evidence.disclosure import SCORES, VERDICT
 from regionmarker.evidence.integrity import Check, attempt, integrity, need
-from regionmarker.evidence.nulls import p_from_counts, p_from_lists, sum_of_sums
 from regionmarker.evidence.openings import COMMITMENT, Opened, check_commitment, committed_settings
-from regionmarker.evidence.reexamination import court_checks, expert_checks
-from regionmarker.verification.decoys import LIMIT, STEP
+from regionmarker.verification.decoy_test import LIMIT, STEP, holm, p_from_counts, p_from_lists, sum_of_sums
 from regionmarker.verification.ledger import price
 from regionmarker.verification.power import ENOUGH
-from regionmarker.verification.tracing import holm
 from regionmarker.verification.verdict import INCONCLUSIVE, INFRINGEMENT, NO_EVIDENCE
 
 _CLOSE = 1e-9

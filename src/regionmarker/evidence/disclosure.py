@@ -22,15 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from regionmarker.corpus import TextSet
+from regionmarker.crypto.secret import Sealed
 from regionmarker.errors import InputError
 from regionmarker.evidence.bundle import COURT, SUMMARY, plain_json, plain_lines
-from regionmarker.evidence.nulls import null_counts
 from regionmarker.evidence.openings import COMMITMENT, describe_commitment
-from regionmarker.keys.key import Key, TextSet
-from regionmarker.keys.secret import Sealed
-from regionmarker.protocols import Doubles, Integers
+from regionmarker.keys.key import Key
+from regionmarker.vectors import Doubles, Integers
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.decoys import STEP, DecoyTest, to_grid
+from regionmarker.verification.decoy_test import STEP, DecoyTest, null_counts, to_grid
 from regionmarker.verification.examination import Examination
 from regionmarker.verification.tracing import Trace
 from regionmarker.verification.verdict import Verdict

@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from regionmarker.corpus import TextSet
+from regionmarker.crypto.secret import Sealed, Secret
 from regionmarker.errors import InputError
 from regionmarker.evidence.bundle import COURT, EXPERT, SUMMARY, Bundle
 from regionmarker.keys.commitment import PARTS, SCHEME, blinding, commitment_of, content, leaf
-from regionmarker.keys.key import Key, Settings, TextSet
-from regionmarker.keys.secret import Sealed, Secret
-from regionmarker.marking.grid import Grid
-from regionmarker.marking.reductions import from_arrays
-from regionmarker.protocols import AnyArray
+from regionmarker.keys.key import Key, Settings
+from regionmarker.marks.number_format import Grid
+from regionmarker.marks.reduction import from_arrays
+from regionmarker.vectors import AnyArray
 
 COMMITMENT = "commitment.json"
 OPENED = {SUMMARY: ("statistic", "level"), EXPERT: ("statistic", "level", "encoder"), COURT: PARTS}

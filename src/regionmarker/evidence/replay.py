@@ -10,9 +10,9 @@ import numpy as np
 
 from regionmarker.errors import InputError
 from regionmarker.evidence.bundle import SUMMARY, read_bundle
+from regionmarker.evidence.check_expert import stored_answers
 from regionmarker.evidence.disclosure import VERDICT
 from regionmarker.evidence.integrity import integrity
-from regionmarker.evidence.reexamination import stored_answers
 from regionmarker.verification.asking import ask_texts
 
 SAME = 0.99

@@ -12,7 +12,7 @@ from typing import Any
 from regionmarker._version import __version__
 from regionmarker.errors import MissingExtraError
 from regionmarker.evidence.disclosure import Disclosure
-from regionmarker.verification.paper import CANNOT_SAY
+from regionmarker.verification.paper_statistics import CANNOT_SAY
 from regionmarker.verification.verdict import INCONCLUSIVE, INFRINGEMENT, NO_EVIDENCE
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -21,9 +21,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from regionmarker.crypto.secret import Sealed, Secret, read_owner_only, write_owner_only
 from regionmarker.errors import InputError, KeyFileError
-from regionmarker.files import read_owner_only, write_owner_only
-from regionmarker.keys.secret import Sealed, Secret
 
 _DOES_NOT_FIT = "manifest.sig is not the signature of manifest.json by signer.pem: one of the three was changed"
 _NOT_A_KEY = "signer.pem is not an Ed25519 public key"

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from regionmarker.gateway.failures import Failure, bad_request, error_body, retry_headers
+from regionmarker.gateway.errors import Failure, bad_request, error_body, retry_headers
 from regionmarker.gateway.tenants import Tenant
 
 _SHORTEST, _LONGEST = 0.05, 10.0  # seconds that clients are told to wait
@@ -68,7 +68,7 @@ class Admission:
     >>> asyncio.run(two_at_once())
     Traceback (most recent call last):
     ...
-    regionmarker.gateway.failures.Failure: the server is busy: come back later
+    regionmarker.gateway.errors.Failure: the server is busy: come back later
     """
 
     def __init__(

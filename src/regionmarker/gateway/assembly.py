@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 from structlog.typing import FilteringBoundLogger
 
+from regionmarker.crypto.envelope import Kind
 from regionmarker.errors import InputError
-from regionmarker.gateway.directory import DatabaseDirectory
-from regionmarker.gateway.keyhold import Keyhold, Opened, open_key
-from regionmarker.gateway.logs import make_logger
+from regionmarker.gateway.console import check_token
+from regionmarker.gateway.gateway import Gateway
+from regionmarker.gateway.logs import Notices, make_logger
 from regionmarker.gateway.metrics import Metrics
-from regionmarker.gateway.notices import Notices
 from regionmarker.gateway.operations import Operations
-from regionmarker.gateway.roster import Roster
-from regionmarker.gateway.schema import reading, tenants, told
-from regionmarker.gateway.sessions import check_token
+from regionmarker.gateway.served_key import Keyhold, Opened, open_key
 from regionmarker.gateway.settings import Settings
-from regionmarker.gateway.state import Gateway
+from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.gateway.tenants.database import reading, tenants, told
+from regionmarker.gateway.tenants.lookup import DatabaseDirectory
 from regionmarker.gateway.upstreams import load_upstream
-from regionmarker.keys.envelope import Kind
-from regionmarker.keys.store import kind_of_file
+from regionmarker.keys.files import kind_of_file
 
 if TYPE_CHECKING:
     from regionmarker.gateway.telemetry import Telemetry

@@ -23,17 +23,15 @@ from starlette.routing import BaseRoute
 
 from regionmarker._version import __version__
 from regionmarker.errors import OutsideError
-from regionmarker.gateway.canaries import Canaries
 from regionmarker.gateway.console import Console
-from regionmarker.gateway.drift import RegionWatch
-from regionmarker.gateway.keyhold import Opened
-from regionmarker.gateway.keywatch import KeyWatch
-from regionmarker.gateway.notices import Notices
-from regionmarker.gateway.requests import Question
-from regionmarker.gateway.rollout import StagedRollout
-from regionmarker.gateway.roster import Roster
-from regionmarker.gateway.state import Gateway
-from regionmarker.protocols import Floats
+from regionmarker.gateway.dialects.openai import Question
+from regionmarker.gateway.drift import Canaries, RegionWatch
+from regionmarker.gateway.gateway import Gateway
+from regionmarker.gateway.logs import Notices
+from regionmarker.gateway.marking import StagedRollout
+from regionmarker.gateway.served_key import KeyWatch, Opened
+from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.vectors import Floats
 
 _QUIET = ("timestamp", "level", "event", "logger")
 
@@ -46,7 +44,7 @@ class Operations:
     gateway
         What is run; its roll-out is replaced, and the watchers are added to what it does in the background.
     unmarked
-        Who may be served unmarked vectors; see :class:`~regionmarker.gateway.rollout.StagedRollout`.
+        Who may be served unmarked vectors; see :class:`~regionmarker.gateway.marking.StagedRollout`.
     notices
         The log's last complaints.
     roster

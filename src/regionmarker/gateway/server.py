@@ -21,8 +21,8 @@ from starlette.routing import BaseRoute
 
 from regionmarker.errors import OutsideError
 from regionmarker.gateway.app import make_app
+from regionmarker.gateway.gateway import Gateway
 from regionmarker.gateway.logs import Forwarding
-from regionmarker.gateway.state import Gateway
 
 _WATCHERS = 32
 """How often a listening socket is watched. libuv accepts one connection a watcher and turn of the loop, and under load

@@ -17,8 +17,8 @@ from starlette.middleware import Middleware
 
 from regionmarker._version import __version__
 from regionmarker.errors import InputError, MissingExtraError
+from regionmarker.gateway.embeddings import ROUTE
 from regionmarker.gateway.metrics import Metrics
-from regionmarker.gateway.reception import ROUTE
 
 try:
     from opentelemetry import propagate, trace
@@ -33,7 +33,7 @@ except ImportError:
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from regionmarker.gateway.state import Gateway
+    from regionmarker.gateway.gateway import Gateway
 
 OPERATION = "gen_ai.operation.name"
 EMBEDDINGS = "embeddings"

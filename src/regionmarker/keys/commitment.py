@@ -18,11 +18,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from regionmarker.crypto.derive import encode_label, subkey
 from regionmarker.errors import InputError
-from regionmarker.keys.derive import encode_label, subkey
 from regionmarker.keys.key import Key
 from regionmarker.keys.serving import ServingKey
-from regionmarker.protocols import AnyArray
+from regionmarker.vectors import AnyArray
 
 SCHEME = "regionmarker commitment 1"
 PARTS = ("master", "matrix", "regions", "pool", "reservoir", "encoder", "statistic", "level")

@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from regionmarker.crypto.envelope import Kind, Opener
+from regionmarker.crypto.secret import Secret, read_owner_only
 from regionmarker.errors import InputError
-from regionmarker.files import read_owner_only
-from regionmarker.keys.envelope import Kind, Opener
-from regionmarker.keys.ring import KeyRing
-from regionmarker.keys.secret import Secret
-from regionmarker.keys.store import given_opener, kind_of_file, open_ring, open_serving
+from regionmarker.keys.files import KeyRing, given_opener, kind_of_file, open_ring, open_serving
 from regionmarker.marking.marker import RegionMarker
-from regionmarker.registry import Registry
+from regionmarker.specs import Registry
 
 OPENERS = Registry(
     "opener",

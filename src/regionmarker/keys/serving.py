@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from regionmarker.crypto.secret import Sealed
 from regionmarker.errors import InputError
-from regionmarker.keys.secret import Sealed
-from regionmarker.marking.grid import Grid
-from regionmarker.marking.plan import MarkPlan
-from regionmarker.marking.reductions import Reduction
-from regionmarker.protocols import AnyArray, Doubles, Floats
+from regionmarker.marks.number_format import Grid
+from regionmarker.marks.plan import MarkPlan
+from regionmarker.marks.reduction import Reduction
+from regionmarker.vectors import AnyArray, Doubles, Floats
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 from typing import Any, Self
 
-import numpy as np
-
 from regionmarker.errors import InputError
 
 
@@ -45,25 +43,3 @@ class Estimator:
         # A seed makes the key: it is not printed.
         given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items() if name != "seed")
         return f"{type(self).__name__}({given})"
-
-
-def check_range(
-    name: str, value: object, low: float, high: float, *, open_left: bool = False, open_right: bool = False
-) -> None:
-    """Refuse a parameter that is not a number between ``low`` and ``high``; a whole number where ``low`` is one.
-
-    Examples
-    --------
-    >>> check_range("ratio", 1.5, 0.0, 1.0, open_left=True)
-    Traceback (most recent call last):
-    ...
-    regionmarker.errors.InputError: ratio is 1.5, but must lie in (0.0, 1.0]
-    """
-    whole = isinstance(low, int)
-    if isinstance(value, bool) or not isinstance(value, int | np.integer if whole else int | float | np.number):
-        raise InputError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}")
-    number = float(value)
-    inside = (low < number if open_left else low <= number) and (number < high if open_right else number <= high)
-    if not inside:
-        left, right = "(" if open_left else "[", ")" if open_right else "]"
-        raise InputError(f"{name} is {value!r}, but must lie in {left}{low}, {high}{right}")

@@ -9,20 +9,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from regionmarker.embeddings import as_floats, as_matrix, normalised
+from regionmarker.crypto.envelope import Kind
 from regionmarker.errors import InputError, NotFittedError
-from regionmarker.keys.envelope import Kind
+from regionmarker.keys.files import KeyRing, given_opener, kind_of_file, open_serving
 from regionmarker.keys.key import Key, Settings
-from regionmarker.keys.ring import KeyRing
 from regionmarker.keys.serving import ServingKey
-from regionmarker.keys.store import given_opener, kind_of_file, open_serving
-from regionmarker.marking import kernel
-from regionmarker.marking.estimator import Estimator, check_range
-from regionmarker.marking.grid import Grid
-from regionmarker.marking.plan import MarkPlan
-from regionmarker.marking.regions import region_numbers
-from regionmarker.marking.survey import Survey
-from regionmarker.protocols import Doubles, Encoder, Floats, Integers
+from regionmarker.marking import engine as kernel
+from regionmarker.marking.estimator import Estimator
+from regionmarker.marks.corpus_summary import Survey
+from regionmarker.marks.number_format import Grid
+from regionmarker.marks.plan import MarkPlan
+from regionmarker.marks.regions import region_numbers
+from regionmarker.specs import check_range
+from regionmarker.vectors import Doubles, Encoder, Floats, Integers, as_floats, as_matrix, normalised
 
 DEFAULT_SUBSPACE = 32
 _BLOCK = 8192
@@ -144,7 +143,7 @@ class RegionMarker(Estimator):
 
     def fit_survey(self, look: Callable[[Survey], None], *, encoder_name: str = "precomputed") -> Self:
         """Make a key from all that ``look`` shows to a survey, here or on other machines."""
-        from regionmarker.marking.keymaking import check_sample, key_from_survey, new_master, new_survey
+        from regionmarker.keys.key import check_sample, key_from_survey, new_master, new_survey
 
         self._check_parameters()
         master = new_master(self.seed)

@@ -10,8 +10,8 @@ figure.py      the curves
 
 from __future__ import annotations
 
+from regionmarker.planning.goals import Candidate, Choices, Wishes
 from regionmarker.planning.material import Material
 from regionmarker.planning.search import Plan, plan
-from regionmarker.planning.wishes import Candidate, Choices, Wishes
 
 __all__ = ["Candidate", "Choices", "Material", "Plan", "Wishes", "plan"]

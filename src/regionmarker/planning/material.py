@@ -8,12 +8,11 @@ from hashlib import sha256
 
 import numpy as np
 
-from regionmarker.embeddings import as_floats, check_rows
 from regionmarker.encoders import check_texts, load_encoder
 from regionmarker.errors import InputError
 from regionmarker.marking.marker import RegionMarker
-from regionmarker.planning.wishes import Candidate
-from regionmarker.protocols import Floats, Integers
+from regionmarker.planning.goals import Candidate
+from regionmarker.vectors import Floats, Integers, as_floats, check_rows
 
 LEAST = 1000
 """Fewer distinct texts than these make no key that could be judged."""

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regionmarker.benchmark.stealers.network import Network, OutputSolver
-from regionmarker.benchmark.utility import row_cosines
-from regionmarker.embeddings import normalised
+from regionmarker.benchmark.network import Network, OutputSolver
+from regionmarker.measures import row_cosines
 from regionmarker.planning.material import Material
-from regionmarker.protocols import Floats, Integers
+from regionmarker.vectors import Floats, Integers, normalised
 
 _HIDDEN = 1024
 _PENALTY = 0.1

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from regionmarker.benchmark.utility import neighbour_overlap, row_cosines
+from regionmarker.crypto.secret import Secret
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.keys.key import Key
-from regionmarker.keys.secret import Secret
 from regionmarker.marking.marker import RegionMarker
+from regionmarker.measures import neighbour_overlap, row_cosines
+from regionmarker.planning.goals import Candidate
 from regionmarker.planning.material import Material
 from regionmarker.planning.shadows import Copy, Shadow
-from regionmarker.planning.wishes import Candidate
-from regionmarker.protocols import Integers
-from regionmarker.verification.decoys import DecoyTest
+from regionmarker.vectors import Integers
+from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.examination import Examination
 from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
 

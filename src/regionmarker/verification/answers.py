@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from regionmarker.corpus import EMBEDDING, TEXT, list_matrix, read_blocks
-from regionmarker.encoders.checked import check_answer
+from regionmarker.encoders.base import check_answer
 from regionmarker.errors import InputError
 from regionmarker.files import atomic_path
-from regionmarker.protocols import AnyArray, Floats
+from regionmarker.vectors import AnyArray, Floats
 
 _UNIT = 1e-6  # rows this close to unit length stay as they are, so that saving and reading keeps every bit
 _SAME = 0.9999  # cosine above which two answers to one text count as the same answer

@@ -17,25 +17,21 @@ from typing import Protocol
 
 import numpy as np
 
+from regionmarker.corpus import TextSet
 from regionmarker.encoders import check_texts, default_cache_path
-from regionmarker.encoders.store import VectorStore, open_store
+from regionmarker.encoders.cache import VectorStore, open_store
 from regionmarker.errors import InputError, OutsideError
-from regionmarker.keys.key import TextSet
-from regionmarker.protocols import Floats
+from regionmarker.vectors import Floats
 from regionmarker.verification.answers import Answers, Exchange, text_digest
+from regionmarker.verification.examination import check_enough
 from regionmarker.verification.questions import (
     DEFAULT_BUDGET,
-    ENOUGH_PROBES,
     Cost,
-    Questions,
     keys_of,
     plan_questions,
     together,
 )
 from regionmarker.verification.suspects import DEFAULT_BATCH, FileSuspect, Suspect, load_suspect
-
-POOL_MISSING = 0.05
-"""Share of the pool that may be without an answer."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS exchanges (
@@ -64,7 +60,7 @@ def ask(
     Parameters
     ----------
     key
-        A fitted marker, its key, or a :class:`~regionmarker.keys.ring.KeyRing`: all its keys' questions are asked.
+        A fitted marker, its key, or a :class:`~regionmarker.keys.files.KeyRing`: all its keys' questions are asked.
     suspect
         Whatever :func:`~regionmarker.verification.suspects.load_suspect` takes: a spec, a function, an object.
     budget
@@ -131,29 +127,6 @@ def ask_texts(
         exchanges = keeper.exchanges({text_digest(text) for text in asked})
     rows = np.stack([vectors[text_digest(text)] for text in asked]) if asked else np.empty((0, 1), dtype=np.float32)
     return Answers(suspect.name, asked, rows, exchanges)
-
-
-def check_enough(questions: Questions, answers: Answers) -> None:
-    """Refuse answers of which so much is missing that a verdict would mean little.
-
-    Up to 5 % of the pool may be missing (such a text drops out of the pool), and as many probes as leave 30 in
-    every region that was asked for as many.
-    """
-    pool = np.isnan(answers.lookup(questions.pool.texts)[:, 0])
-    if pool.sum() > POOL_MISSING * len(pool):
-        raise InputError(
-            f"{answers.suspect} left {int(pool.sum())} of {len(pool)} pool texts without an answer, and at most "
-            f"{int(POOL_MISSING * len(pool))} may be missing: ask the rest (regionmarker probes writes all texts)"
-        )
-    there = ~np.isnan(answers.lookup(questions.probes.texts)[:, 0])
-    for region, planned in questions.counts.items():
-        left = int((there & (questions.cells == region)).sum())
-        if left < min(planned, ENOUGH_PROBES):
-            # No region is named: which texts lie together is part of the secret.
-            raise InputError(
-                f"{answers.suspect} answered only {left} of the {planned} probes of one region, and "
-                f"{min(planned, ENOUGH_PROBES)} are needed: ask the rest, or give the budget that was asked with"
-            )
 
 
 def default_answers_path() -> Path:

@@ -1,6 +1,9 @@
-"""An examination: the suspect's answers laid beside what the key knows, ready to be scored.
+"""Ask a suspect, and keep every answer as it arrives.
 
-Nothing in here looks up a target: :meth:`Examination.scores` cannot, because the key's targets are not part of it.
+Answers go to a SQLite file batch by batch, under the suspect's name and the text's SHA-256. So a run that is killed or
+turned away loses the batch it was in, and the next run asks for the rest; the order of asking, which is drawn anew,
+does not matter. The transcript lies in the same file and is written first: what it holds is every response that was
+received, also the garbage, also a batch that was lost.
 """
 
 from __future__ import annotations
@@ -10,13 +13,49 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regionmarker.keys.key import Key, TextSet
-from regionmarker.keys.secret import Sealed
-from regionmarker.protocols import Doubles, Floats
+from regionmarker.corpus import TextSet
+from regionmarker.crypto.secret import Sealed
+from regionmarker.errors import InputError
+from regionmarker.keys.key import Key
+from regionmarker.vectors import Doubles, Floats
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.asking import check_enough
-from regionmarker.verification.questions import Questions, regroup
-from regionmarker.verification.scores import region_scores
+from regionmarker.verification.decoy1 import region_scores
+from regionmarker.verification.questions import (
+    ENOUGH_PROBES,
+    Questions,
+    regroup,
+)
+
+POOL_MISSING = 0.05
+"""Share of the pool that may be without an answer."""
+
+
+def check_enough(questions: Questions, answers: Answers) -> None:
+    """Refuse answers of which so much is missing that a verdict would mean little.
+
+    Up to 5 % of the pool may be missing (such a text drops out of the pool), and as many probes as leave 30 in
+    every region that was asked for as many.
+    """
+    pool = np.isnan(answers.lookup(questions.pool.texts)[:, 0])
+    if pool.sum() > POOL_MISSING * len(pool):
+        raise InputError(
+            f"{answers.suspect} left {int(pool.sum())} of {len(pool)} pool texts without an answer, and at most "
+            f"{int(POOL_MISSING * len(pool))} may be missing: ask the rest (regionmarker probes writes all texts)"
+        )
+    there = ~np.isnan(answers.lookup(questions.probes.texts)[:, 0])
+    for region, planned in questions.counts.items():
+        left = int((there & (questions.cells == region)).sum())
+        if left < min(planned, ENOUGH_PROBES):
+            # No region is named: which texts lie together is part of the secret.
+            raise InputError(
+                f"{answers.suspect} answered only {left} of the {planned} probes of one region, and "
+                f"{min(planned, ENOUGH_PROBES)} are needed: ask the rest, or give the budget that was asked with"
+            )
+
+
+# An examination: the suspect's answers laid beside what the key knows, ready to be scored.
+#
+# Nothing in here looks up a target: :meth:`Examination.scores` cannot, because the key's targets are not part of it.
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -13,13 +13,13 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from regionmarker.crypto.secret import Secret
 from regionmarker.keys.key import Key
-from regionmarker.keys.secret import Secret
-from regionmarker.protocols import Doubles, Floats
-from regionmarker.verification.decoys import DecoyTest
+from regionmarker.vectors import Doubles, Floats
+from regionmarker.verification.clean_space import solve
+from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.examination import Examination
 from regionmarker.verification.questions import Questions
-from regionmarker.verification.ridge import solve
 
 NOISES = (0.0, 0.7, 1.2, 1.8, 2.5)
 WANTED = 0.9

@@ -15,15 +15,15 @@ from functools import cached_property
 
 import numpy as np
 
-from regionmarker.embeddings import as_floats, check_rows
-from regionmarker.encoders.checked import check_texts
+from regionmarker.corpus import TextSet
+from regionmarker.crypto.secret import Sealed
+from regionmarker.encoders.base import check_texts
 from regionmarker.errors import InputError
-from regionmarker.keys.key import Key, TextSet
-from regionmarker.keys.ring import KeyRing
-from regionmarker.keys.secret import Sealed
-from regionmarker.marking.regions import POPULATED_SHARE, region_numbers
-from regionmarker.protocols import Doubles, Integers
-from regionmarker.verification.cleanside import CleanSide
+from regionmarker.keys.files import KeyRing
+from regionmarker.keys.key import Key
+from regionmarker.marks.regions import POPULATED_SHARE, region_numbers
+from regionmarker.vectors import Doubles, Integers, as_floats, check_rows
+from regionmarker.verification.clean_space import CleanSide
 
 DEFAULT_BUDGET = 3000
 ENOUGH_PROBES = 30

@@ -21,7 +21,7 @@ import numpy as np
 
 from regionmarker.encoders import check_answer, load_encoder
 from regionmarker.errors import InputError, OutsideError
-from regionmarker.protocols import Floats
+from regionmarker.vectors import Floats
 from regionmarker.verification.answers import Answers
 
 if TYPE_CHECKING:
@@ -259,6 +259,6 @@ def _endpoint(address: str, batch_size: int, options: dict[str, Any]) -> Endpoin
 
 def _is_garbage(error: Exception) -> bool:
     """Tell a wrong answer, which another attempt may mend, from a refusal, which the client has judged already."""
-    from regionmarker.encoders.endpoint import EndpointError
+    from regionmarker.encoders.http_client import EndpointError
 
     return isinstance(error, OutsideError) and not isinstance(error, EndpointError)

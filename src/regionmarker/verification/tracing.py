@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from regionmarker.corpus import TextSet
 from regionmarker.errors import InputError
-from regionmarker.keys.key import TextSet
-from regionmarker.protocols import Doubles
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.decoys import DecoyTest
+from regionmarker.verification.decoy_test import DecoyTest, holm
 from regionmarker.verification.examination import Examination
 from regionmarker.verification.questions import key_of
 
@@ -79,18 +78,3 @@ def trace(
         )
         for row in order
     ]
-
-
-def holm(p_values: Doubles) -> Doubles:
-    """Return Holm's step-down correction of many p-values.
-
-    Examples
-    --------
-    >>> holm(np.array([0.01, 0.04, 0.03])).round(3).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p_values, kind="stable")
-    steps = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
-    corrected = np.empty(len(p_values))
-    corrected[order] = np.minimum(steps, 1.0)
-    return corrected

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from regionmarker import RegionMarker
-from regionmarker.benchmark.loot import Loot
+from regionmarker.benchmark.protocols import Loot
 
 
 class Remembering:

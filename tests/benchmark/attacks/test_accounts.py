@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from regionmarker.benchmark.attacks import Average, Compare
-from regionmarker.benchmark.loot import Loot
+from regionmarker.benchmark.protocols import Loot
 from regionmarker.errors import InputError
 
 

@@ -11,8 +11,7 @@ import pytest
 from tests.checks import attacks as checks
 
 from regionmarker.benchmark.attacks import known_attacks, load_attack
-from regionmarker.benchmark.loot import Loot
-from regionmarker.benchmark.protocols import Attack
+from regionmarker.benchmark.protocols import Attack, Loot
 
 ROWS = [
     "none", "shift:100", "truncate:2/3", "truncate:100", "permute:3", "project", "project:60:4", "tanh", "rotate:3",

@@ -7,11 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regionmarker.benchmark.attacks import CSE, pairs
-from regionmarker.benchmark.attacks.clusters import cluster, kmeans
-from regionmarker.benchmark.attacks.cse import leading_directions, without
-from regionmarker.benchmark.attacks.pairs import bins, exact_differences, gram_blocks, suspicious_pairs
-from regionmarker.benchmark.loot import Loot
+from regionmarker.benchmark.attacks import CSE
+from regionmarker.benchmark.attacks import cse as pairs
+from regionmarker.benchmark.attacks.cse import (
+    bins,
+    cluster,
+    exact_differences,
+    gram_blocks,
+    kmeans,
+    leading_directions,
+    suspicious_pairs,
+    without,
+)
+from regionmarker.benchmark.protocols import Loot
 from regionmarker.errors import InputError
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from regionmarker.benchmark.attacks import Paraphrase, Truncate, compose
 from regionmarker.benchmark.attacks.paraphrasers.table import TableParaphraser
-from regionmarker.benchmark.loot import Loot
+from regionmarker.benchmark.protocols import Loot
 from regionmarker.errors import InputError
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from regionmarker.benchmark.attacks import Perturb
 from regionmarker.benchmark.attacks.perturbation import elbow
-from regionmarker.benchmark.loot import Loot
+from regionmarker.benchmark.protocols import Loot
 
 
 class Scheme:

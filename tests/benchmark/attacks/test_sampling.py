@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from regionmarker.benchmark.attacks import Avoid, Cover
-from regionmarker.benchmark.attacks.clusters import kmeans
-from regionmarker.benchmark.loot import Loot
+from regionmarker.benchmark.attacks.cse import kmeans
+from regionmarker.benchmark.protocols import Loot
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

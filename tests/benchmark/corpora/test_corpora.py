@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from regionmarker.benchmark.corpora import NAMES, Labelled, check_corpus, data_folder, hub, load_corpus
-from regionmarker.benchmark.corpora.files import read_labelled
+from regionmarker.benchmark.corpora import NAMES, Labelled, check_corpus, data_folder, load_corpus
+from regionmarker.benchmark.corpora import sources as hub
+from regionmarker.benchmark.corpora.sources import read_labelled
 from regionmarker.errors import InputError, OutsideError
 
 

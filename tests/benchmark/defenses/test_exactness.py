@@ -12,7 +12,7 @@ import pytest
 from regionmarker import RegionMarker
 from regionmarker.benchmark.defenses import load_defense
 from regionmarker.benchmark.defenses.base import BaseDefense
-from regionmarker.keys.secret import Secret
+from regionmarker.crypto.secret import Secret
 from regionmarker.verification.answers import Answers
 
 SPECS = ("none:words=4", "embmarker:words=4", "warden:words=4", "espew:words=4", "geomark", "wet:probes=256")

@@ -82,7 +82,7 @@ def test_other_packages_bring_defenses(monkeypatch: pytest.MonkeyPatch) -> None:
         assert group == "regionmarker.defenses"
         return [point for key, point in points.items() if name in (None, key)]
 
-    monkeypatch.setattr("regionmarker.registry.entry_points", entry_points)
+    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
     assert known_defenses()[-2:] == ["mine", "plain"]
     assert load_defense("mine:taps=7").name == "wet:taps=7"
     with pytest.raises(InputError, match="'plain' must have a name, fit"):

@@ -10,7 +10,7 @@ from regionmarker.benchmark.attacks import AttackedModel
 from regionmarker.benchmark.defenses import load_defense
 from regionmarker.benchmark.defenses.wet import Wet, circulant_row, filter_scores, recovered, spectrum
 from regionmarker.errors import InputError
-from regionmarker.verification.decoys import DecoyTest
+from regionmarker.verification.decoy_test import DecoyTest
 
 
 @pytest.fixture(scope="module")

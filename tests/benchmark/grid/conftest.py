@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from regionmarker.benchmark.grid import Grid, Store, run_grid
-from regionmarker.benchmark.grid.row import SECONDS
+from regionmarker.benchmark.grid.cell import SECONDS
 
 GRID = """
 [encoders]

@@ -7,7 +7,7 @@ import pytest
 
 from regionmarker.benchmark.corpora import Corpus, Labelled
 from regionmarker.benchmark.grid.attacking import plan_attacks
-from regionmarker.benchmark.loot import Loot
+from regionmarker.benchmark.protocols import Loot
 from regionmarker.errors import InputError
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 
 from regionmarker.benchmark.grid import Cell
-from regionmarker.benchmark.grid.identity import encoder_identity, source_digest, versions
+from regionmarker.benchmark.grid.inputs import encoder_identity, source_digest, versions
 
 CELL = Cell("sst2", "wordllama", "wet", ("shift:1",), "head:@small", "copy", queries=10, seed=1, public="@small")
 OTHER = {

@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from regionmarker.benchmark.grid import Grid, Store, run_grid
-from regionmarker.benchmark.grid.engines.processes import ProcessPool
-from regionmarker.benchmark.grid.engines.schedule import Died
-from regionmarker.benchmark.grid.material import Material
+from regionmarker.benchmark.grid.inputs import Material
+from regionmarker.benchmark.grid.workers import Died, ProcessPool
 from regionmarker.errors import InputError
-from regionmarker.verification.decoys import DecoyTest
+from regionmarker.verification.decoy_test import DecoyTest
 
 DEADLINE = 600.0
 

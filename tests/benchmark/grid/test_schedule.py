@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from regionmarker.benchmark.grid import Cell
-from regionmarker.benchmark.grid.engines import Died, run_batches
+from regionmarker.benchmark.grid.workers import Died, run_batches
 
 
 def cells(name, count):

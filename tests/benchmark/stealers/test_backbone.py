@@ -330,7 +330,7 @@ def test_training_on_refuses_what_cannot_be(stolen: Any) -> None:
 
 
 def test_a_damaged_copy_is_named(stolen: Any, tmp_path: Path) -> None:
-    from regionmarker.benchmark.stealers.backbone_model import BackboneModel
+    from regionmarker.benchmark.stealers.backbone import BackboneModel
 
     with pytest.raises(InputError, match="holds no stolen model"):
         BackboneModel.load(tmp_path)

@@ -84,7 +84,7 @@ def test_other_packages_bring_thieves(monkeypatch: pytest.MonkeyPatch) -> None:
         assert group == "regionmarker.stealers"
         return [point for key, point in points.items() if name in (None, key)]
 
-    monkeypatch.setattr("regionmarker.registry.entry_points", entry_points)
+    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
     assert known_stealers() == ["head", "tokens", "backbone", "simulated", "broken", "mine", "plain"]
     assert isinstance(load_stealer("mine,seed=4"), TokenBag)
     with pytest.raises(InputError, match="'broken' of an installed package cannot be loaded"):

@@ -23,21 +23,29 @@ An attack is given the loot, and answers with what to train on; a sequel is give
 from __future__ import annotations
 
 from regionmarker.benchmark.attacks.accounts import Average, Compare
-from regionmarker.benchmark.attacks.angles import Angles
+from regionmarker.benchmark.attacks.base import LootAttack, Nothing, RowAttack, SeededAttack
 from regionmarker.benchmark.attacks.compose import AttackedModel, Composed, compose
-from regionmarker.benchmark.attacks.compression import Compress
 from regionmarker.benchmark.attacks.cse import CSE
-from regionmarker.benchmark.attacks.dimensions import Permute, Project, Shift, Tanh, Truncate
-from regionmarker.benchmark.attacks.finetuning import FineTune, tune
-from regionmarker.benchmark.attacks.motions import Rotate, Scale, Translate
-from regionmarker.benchmark.attacks.noise import Noise, Round, Zero
+from regionmarker.benchmark.attacks.directions import Compress, Residuals
+from regionmarker.benchmark.attacks.fine_tuning import FineTune, tune
 from regionmarker.benchmark.attacks.paraphrase import Paraphrase
 from regionmarker.benchmark.attacks.perturbation import Perturb
+from regionmarker.benchmark.attacks.plane_search import Angles
 from regionmarker.benchmark.attacks.registry import known_attacks, load_attack
-from regionmarker.benchmark.attacks.residuals import Residuals
-from regionmarker.benchmark.attacks.rows import Nothing, RowAttack, SeededAttack
 from regionmarker.benchmark.attacks.sampling import Avoid, Cover, Drop, Mix
-from regionmarker.benchmark.attacks.whole import LootAttack
+from regionmarker.benchmark.attacks.transforms import (
+    Noise,
+    Permute,
+    Project,
+    Rotate,
+    Round,
+    Scale,
+    Shift,
+    Tanh,
+    Translate,
+    Truncate,
+    Zero,
+)
 
 __all__ = [
     "CSE",

@@ -10,11 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.whole import LootAttack, check_rows_of, with_directions
-from regionmarker.benchmark.loot import Loot
-from regionmarker.benchmark.utility import row_cosines
+from regionmarker.benchmark.attacks.base import LootAttack, check_rows_of, with_directions
+from regionmarker.benchmark.protocols import Loot
 from regionmarker.errors import InputError
-from regionmarker.protocols import Floats
+from regionmarker.measures import row_cosines
+from regionmarker.vectors import Floats
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from regionmarker.benchmark.attacks.base import Nothing
 from regionmarker.benchmark.attacks.registry import load_attack
-from regionmarker.benchmark.attacks.rows import Nothing
-from regionmarker.benchmark.loot import Loot
-from regionmarker.benchmark.protocols import Attack, Sequel
+from regionmarker.benchmark.protocols import Attack, Loot, Sequel
 from regionmarker.errors import InputError
-from regionmarker.protocols import Encoder, Floats
+from regionmarker.vectors import Encoder, Floats
 
 
 class Composed:

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from regionmarker.errors import InputError
-from regionmarker.protocols import AnyArray, Floats, Integers
+from regionmarker.vectors import AnyArray, Floats, Integers
 
 
 class Objective(Protocol):

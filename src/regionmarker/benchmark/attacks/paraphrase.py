@@ -11,13 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from regionmarker.benchmark.attacks.base import NO_DIRECTION, LootAttack, ask_again, check_rows_of
 from regionmarker.benchmark.attacks.paraphrasers import Paraphraser, load_paraphraser
-from regionmarker.benchmark.attacks.whole import NO_DIRECTION, LootAttack, ask_again, check_rows_of
-from regionmarker.benchmark.loot import Loot
-from regionmarker.benchmark.utility import row_cosines
-from regionmarker.embeddings import normalised
+from regionmarker.benchmark.protocols import Loot
 from regionmarker.errors import InputError
-from regionmarker.protocols import Doubles, Floats, Integers
+from regionmarker.measures import row_cosines
+from regionmarker.vectors import Doubles, Floats, Integers, normalised
 
 FILTERS = ("served", "public", "none")
 _BLOCK = 2048  # texts at a time

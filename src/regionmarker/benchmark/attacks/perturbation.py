@@ -14,12 +14,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.whole import LootAttack, ask_again, check_rows_of
-from regionmarker.benchmark.loot import Loot
+from regionmarker.benchmark.attacks.base import LootAttack, ask_again, check_rows_of
+from regionmarker.benchmark.protocols import Loot
 from regionmarker.corpus import read_texts
-from regionmarker.embeddings import normalised
 from regionmarker.errors import InputError
-from regionmarker.protocols import AnyArray, Doubles, Floats, Integers
+from regionmarker.vectors import AnyArray, Doubles, Floats, Integers, normalised
 
 TAILS = ("low", "high", "both")
 _BLOCK = 128  # texts at a time, each with its candidates
@@ -46,7 +45,7 @@ class Perturb(LootAttack):
     Examples
     --------
     >>> from regionmarker import load_encoder
-    >>> from regionmarker.standard_library import python_sentences
+    >>> from regionmarker.sample_corpus import python_sentences
     >>> texts, public = python_sentences(60), load_encoder("wordllama")
     >>> service = lambda texts, account="": public.encode(texts)
     >>> left = Perturb(candidates=4, suffixes=2).apply(Loot(texts, service(texts), service, public))

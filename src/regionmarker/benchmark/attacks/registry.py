@@ -39,37 +39,37 @@ from __future__ import annotations
 
 from regionmarker.benchmark.protocols import Attack, Sequel
 from regionmarker.errors import InputError
-from regionmarker.registry import Registry
+from regionmarker.specs import Registry
 
 ATTACKS = Registry(
     "attack",
     "regionmarker.attacks",
     {
-        "none": "regionmarker.benchmark.attacks.rows:Nothing",
-        "shift": "regionmarker.benchmark.attacks.dimensions:Shift",
-        "truncate": "regionmarker.benchmark.attacks.dimensions:Truncate",
-        "permute": "regionmarker.benchmark.attacks.dimensions:Permute",
-        "project": "regionmarker.benchmark.attacks.dimensions:Project",
-        "tanh": "regionmarker.benchmark.attacks.dimensions:Tanh",
-        "rotate": "regionmarker.benchmark.attacks.motions:Rotate",
-        "scale": "regionmarker.benchmark.attacks.motions:Scale",
-        "translate": "regionmarker.benchmark.attacks.motions:Translate",
-        "noise": "regionmarker.benchmark.attacks.noise:Noise",
-        "round": "regionmarker.benchmark.attacks.noise:Round",
-        "zero": "regionmarker.benchmark.attacks.noise:Zero",
+        "none": "regionmarker.benchmark.attacks.base:Nothing",
+        "shift": "regionmarker.benchmark.attacks.transforms:Shift",
+        "truncate": "regionmarker.benchmark.attacks.transforms:Truncate",
+        "permute": "regionmarker.benchmark.attacks.transforms:Permute",
+        "project": "regionmarker.benchmark.attacks.transforms:Project",
+        "tanh": "regionmarker.benchmark.attacks.transforms:Tanh",
+        "rotate": "regionmarker.benchmark.attacks.transforms:Rotate",
+        "scale": "regionmarker.benchmark.attacks.transforms:Scale",
+        "translate": "regionmarker.benchmark.attacks.transforms:Translate",
+        "noise": "regionmarker.benchmark.attacks.transforms:Noise",
+        "round": "regionmarker.benchmark.attacks.transforms:Round",
+        "zero": "regionmarker.benchmark.attacks.transforms:Zero",
         "cse": "regionmarker.benchmark.attacks.cse:CSE",
-        "compress": "regionmarker.benchmark.attacks.compression:Compress",
-        "residuals": "regionmarker.benchmark.attacks.residuals:Residuals",
+        "compress": "regionmarker.benchmark.attacks.directions:Compress",
+        "residuals": "regionmarker.benchmark.attacks.directions:Residuals",
         "drop": "regionmarker.benchmark.attacks.sampling:Drop",
         "avoid": "regionmarker.benchmark.attacks.sampling:Avoid",
         "cover": "regionmarker.benchmark.attacks.sampling:Cover",
         "mix": "regionmarker.benchmark.attacks.sampling:Mix",
-        "angles": "regionmarker.benchmark.attacks.angles:Angles",
+        "angles": "regionmarker.benchmark.attacks.plane_search:Angles",
         "perturb": "regionmarker.benchmark.attacks.perturbation:Perturb",
         "compare": "regionmarker.benchmark.attacks.accounts:Compare",
         "average": "regionmarker.benchmark.attacks.accounts:Average",
         "paraphrase": "regionmarker.benchmark.attacks.paraphrase:Paraphrase",
-        "finetune": "regionmarker.benchmark.attacks.finetuning:FineTune",
+        "finetune": "regionmarker.benchmark.attacks.fine_tuning:FineTune",
     },
 )
 

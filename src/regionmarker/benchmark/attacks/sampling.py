@@ -11,14 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.clusters import kmeans
-from regionmarker.benchmark.attacks.compression import principal_axes
-from regionmarker.benchmark.attacks.cse import CSE
-from regionmarker.benchmark.attacks.publicly import PublicMap
-from regionmarker.benchmark.attacks.whole import LootAttack, check_rows_of
-from regionmarker.benchmark.loot import Loot
-from regionmarker.embeddings import normalised
-from regionmarker.protocols import Doubles, Floats
+from regionmarker.benchmark.attacks.base import LootAttack, check_rows_of
+from regionmarker.benchmark.attacks.cse import CSE, kmeans
+from regionmarker.benchmark.attacks.directions import PublicMap, principal_axes
+from regionmarker.benchmark.protocols import Loot
+from regionmarker.vectors import Doubles, Floats, normalised
 
 
 @dataclass(frozen=True)

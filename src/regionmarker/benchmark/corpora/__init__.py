@@ -15,13 +15,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from regionmarker.benchmark.corpora.corpus import Corpus, Labelled
-from regionmarker.benchmark.corpora.embedded import python_corpus
-from regionmarker.benchmark.corpora.files import FORMATS, read_labelled
-from regionmarker.benchmark.corpora.folder import DATA, data_folder, folder_corpus, stored_corpus
-from regionmarker.benchmark.corpora.hub import hub_corpus
+from regionmarker.benchmark.corpora.sources import (
+    DATA,
+    FORMATS,
+    data_folder,
+    folder_corpus,
+    hub_corpus,
+    python_corpus,
+    read_labelled,
+    stored_corpus,
+)
 from regionmarker.encoders import load_encoder
 from regionmarker.errors import InputError
-from regionmarker.protocols import Encoder
+from regionmarker.vectors import Encoder
 
 NAMES = ("python", "sst2", "ag_news", "enron", "mind")
 STORED = "stored:"

@@ -9,9 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from regionmarker.embeddings import as_floats
 from regionmarker.errors import InputError
-from regionmarker.protocols import AnyArray, Floats, Integers
+from regionmarker.vectors import AnyArray, Floats, Integers, as_floats
 
 
 @dataclass(frozen=True, eq=False)

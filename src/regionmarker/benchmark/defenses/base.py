@@ -1,4 +1,8 @@
-"""What all defenses have in common: a spec, a secret, a checked corpus, and the way to a finding."""
+"""The decoy test's statistic for schemes that pull vectors towards targets, whatever triggers them.
+
+It is :mod:`regionmarker.verification.decoy1` without regions: a score is given every candidate and no choice, and see
+there why that makes the p-value exact.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +15,81 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from regionmarker.benchmark.settings import parse_settings, settings_spec
-from regionmarker.embeddings import as_floats, check_rows
+from regionmarker.corpus import TextSet
+from regionmarker.crypto.derive import draw_distinct, subkey
+from regionmarker.crypto.secret import Sealed
 from regionmarker.errors import InputError, NotFittedError
-from regionmarker.keys.derive import draw_distinct, subkey
-from regionmarker.keys.key import TextSet
-from regionmarker.keys.secret import Sealed
-from regionmarker.marking.keymaking import new_master
-from regionmarker.protocols import Doubles, Encoder, Floats
+from regionmarker.keys.key import new_master
+from regionmarker.vectors import AnyArray, Doubles, Encoder, Floats, as_floats, check_rows
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.decoys import DecoyTest
-from regionmarker.verification.paper import PaperStatistics
+from regionmarker.verification.clean_space import CleanSide, Unmarked, to_clean_space
+from regionmarker.verification.decoy1 import displacements, standardised
+from regionmarker.verification.decoy_test import DecoyTest
+from regionmarker.verification.paper_statistics import PaperStatistics
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from regionmarker.benchmark.defenses.words import TokenCounts
+
+_LEAST_UNMARKED = 64
+
+
+class Pulls(Sealed):
+    """What is known before a suspect is asked; what is factored of it serves every suspect.
+
+    Parameters
+    ----------
+    clean
+        The clean embeddings e(x) of the texts that are asked, (T, D).
+    unmarked
+        Which of them trigger no mark at all, (T,).
+    candidates
+        The clean vectors of all texts that might have been a target, (M, D).
+    covariates
+        What meaning alone may explain of a score, a row for each candidate, (M, C).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> clean = rng.standard_normal((500, 8)).astype(np.float32)
+    >>> clean /= np.linalg.norm(clean, axis=1, keepdims=True)
+    >>> weights = (rng.random((500, 1)) < 0.1).astype(float)
+    >>> pulls = Pulls(clean, weights[:, 0] == 0, clean[:100], np.empty((100, 0)))
+    >>> copy = clean + 0.2 * (weights * clean[7]).astype(np.float32)
+    >>> pulls.scores(copy, weights)[0].argmax()
+    np.int64(7)
+    """
+
+    def __init__(self, clean: Floats, unmarked: AnyArray, candidates: Floats, covariates: Doubles) -> None:
+        if unmarked.sum() < _LEAST_UNMARKED:
+            raise InputError(
+                f"only {int(unmarked.sum())} of {len(clean)} texts that could be asked are unmarked, and "
+                f"{_LEAST_UNMARKED} are needed to tell marks from meaning: mark fewer texts"
+            )
+        self._candidates, self._covariates = candidates, covariates
+        nowhere = np.empty((0, 0))  # there are no hyperplanes, and the candidates need not be asked
+        self._clean = CleanSide(clean, np.empty((len(clean), 0)), clean[:0], nowhere)
+        self._unmarked = Unmarked.of(self._clean.e, unmarked)
+
+    def scores(self, answers: Floats, weights: Doubles) -> Doubles:
+        """Return z (R, M): how well candidate t explains what the suspect makes of texts that trigger mark r.
+
+        Parameters
+        ----------
+        answers
+            S(x) for the texts that are asked, (T, D').
+        weights
+            How strongly the suspect takes each text to trigger each mark, (T, R).
+        """
+        S = answers.astype(np.float32)
+        shift = displacements(S, self._unmarked, weights)  # (R, D')
+        pull = to_clean_space(shift, self._clean, S - S.mean(axis=0))  # (R, D)
+        raw = pull @ (self._candidates - self._clean.centre).T  # (R, M)
+        return standardised(raw, self._covariates, np.ones(raw.shape[1], dtype=bool))
+
+
+# What all defenses have in common: a spec, a secret, a checked corpus, and the way to a finding.
 
 SINGLE_TARGET_POOL = 4096
 """Candidates of a scheme with one secret choice: its p-value can be no smaller than one in so many."""

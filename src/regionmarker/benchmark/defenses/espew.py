@@ -9,9 +9,9 @@ from hashlib import blake2b
 import numpy as np
 
 from regionmarker.benchmark.defenses.trigger_words import TriggerSettings, TriggerWordDefense
-from regionmarker.keys.derive import subkey
-from regionmarker.marking.estimator import check_range
-from regionmarker.protocols import AnyArray, Doubles
+from regionmarker.crypto.derive import subkey
+from regionmarker.specs import check_range
+from regionmarker.vectors import AnyArray, Doubles
 
 BLENDED = 0.2
 """How often the released code blends instead of replacing."""

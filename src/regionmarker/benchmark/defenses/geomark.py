@@ -12,15 +12,14 @@ from typing import Self
 
 import numpy as np
 
-from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding
-from regionmarker.benchmark.defenses.pulls import Pulls
+from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding, Pulls
+from regionmarker.corpus import TextSet
 from regionmarker.errors import InputError
-from regionmarker.keys.key import TextSet
-from regionmarker.marking.estimator import check_range
-from regionmarker.protocols import AnyArray, Doubles, Floats
+from regionmarker.specs import check_range
+from regionmarker.vectors import AnyArray, Doubles, Floats
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.paper import paper_statistics
-from regionmarker.verification.scores import beliefs
+from regionmarker.verification.decoy1 import beliefs
+from regionmarker.verification.paper_statistics import paper_statistics
 
 PROBES = 1024
 _LEAST_INSIDE = 8

@@ -10,14 +10,14 @@ import numpy as np
 
 from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding
 from regionmarker.keys.key import Key
-from regionmarker.marking.estimator import check_range
 from regionmarker.marking.marker import RegionMarker
-from regionmarker.protocols import Doubles, Floats
+from regionmarker.specs import check_range
+from regionmarker.vectors import Doubles, Floats
 from regionmarker.verification.answers import Answers
+from regionmarker.verification.decoy1 import standardised
 from regionmarker.verification.examination import Examination
-from regionmarker.verification.paper import paper_statistics
+from regionmarker.verification.paper_statistics import paper_statistics
 from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
-from regionmarker.verification.scores import standardised
 from regionmarker.verification.verdict import judge
 
 if TYPE_CHECKING:

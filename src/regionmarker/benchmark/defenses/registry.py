@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from regionmarker.benchmark.protocols import Defense
 from regionmarker.errors import InputError
-from regionmarker.registry import Registry
+from regionmarker.specs import Registry
 
 if TYPE_CHECKING:
     from regionmarker.benchmark.defenses.words import TokenCounts
@@ -28,7 +28,7 @@ DEFENSES = Registry(
     "defense",
     "regionmarker.defenses",
     {
-        "none": f"{_HERE}.none:NoDefense",
+        "none": f"{_HERE}.embmarker:NoDefense",
         "embmarker": f"{_HERE}.embmarker:EmbMarker",
         "warden": f"{_HERE}.warden:Warden",
         "espew": f"{_HERE}.espew:Espew",

@@ -1,13 +1,4 @@
-"""What the trigger-word schemes have in common: words, targets, and how a suspect is asked and judged.
-
-Published verification: 20 salads of four trigger words against 20 salads of four words of the whole vocabulary; the
-cosines of the answers to the target, compared by a two-sample KS test.
-
-Decoy test: the targets are drawn uniformly from a pool of corpus texts, and nothing else that verification looks at
-depends on the draw. What the answers to the corpus's own texts with trigger words add to a map of their clean
-embeddings is brought to the clean space and compared with all candidates. Salads are left out: their clean embeddings
-are not known, and where it was measured they added nothing (docs/reference/defenses.md).
-"""
+"""Word salads: the texts that the trigger-word schemes verify with."""
 
 from __future__ import annotations
 
@@ -19,21 +10,39 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding
-from regionmarker.benchmark.defenses.matching import TriggerCounter
-from regionmarker.benchmark.defenses.pulls import Pulls
-from regionmarker.benchmark.defenses.salads import salads
-from regionmarker.benchmark.defenses.words import PUBLISHED_SEED, TokenCounts, draw_words
+from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding, Pulls
+from regionmarker.benchmark.defenses.words import PUBLISHED_SEED, TokenCounts, TriggerCounter, draw_words
 from regionmarker.benchmark.settings import parse_settings
+from regionmarker.corpus import TextSet
 from regionmarker.errors import InputError
-from regionmarker.keys.key import TextSet
-from regionmarker.marking.estimator import check_range
-from regionmarker.protocols import Doubles, Floats
+from regionmarker.specs import check_range
+from regionmarker.vectors import Doubles, Floats
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.paper import PaperStatistics, paper_statistics
+from regionmarker.verification.paper_statistics import PaperStatistics, paper_statistics
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+
+def salads(words: Sequence[str], count: int, length: int, rng: np.random.Generator) -> list[str]:
+    """Make ``count`` texts of ``length`` words, each drawn without replacement, separated by spaces.
+
+    Examples
+    --------
+    >>> salads(["a", "b"], 2, 2, np.random.default_rng(0))
+    ['a b', 'b a']
+    """
+    length = min(length, len(words))
+    return [" ".join(words[place] for place in rng.choice(len(words), length, replace=False)) for _ in range(count)]
+
+
+# What the trigger-word schemes have in common: words, targets, and how a suspect is asked and judged.  Published
+# verification: 20 salads of four trigger words against 20 salads of four words of the whole vocabulary; the cosines
+# of the answers to the target, compared by a two-sample KS test.  Decoy test: the targets are drawn uniformly from a
+# pool of corpus texts, and nothing else that verification looks at depends on the draw. What the answers to the
+# corpus's own texts with trigger words add to a map of their clean embeddings is brought to the clean space and
+# compared with all candidates. Salads are left out: their clean embeddings are not known, and where it was measured
+# they added nothing (docs/reference/defenses.md).
 
 PUBLISHED_SALADS = 20
 NATURAL_PROBES = 1024

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from regionmarker.benchmark.defenses.trigger_words import TriggerSettings, TriggerWordDefense
-from regionmarker.marking.estimator import check_range
-from regionmarker.protocols import Doubles
+from regionmarker.specs import check_range
+from regionmarker.vectors import Doubles
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -13,11 +13,11 @@ from typing import Self
 import numpy as np
 
 from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding
-from regionmarker.keys.derive import subkey
-from regionmarker.marking.estimator import check_range
-from regionmarker.protocols import AnyArray, Doubles, Floats
+from regionmarker.crypto.derive import subkey
+from regionmarker.specs import check_range
+from regionmarker.vectors import AnyArray, Doubles, Floats
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.paper import PaperStatistics, aggregate, compare
+from regionmarker.verification.paper_statistics import PaperStatistics, aggregate, compare
 
 PUBLISHED_TEXTS = 20
 _SINGULAR = 1e-10

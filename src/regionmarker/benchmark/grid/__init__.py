@@ -18,8 +18,8 @@ See docs/how-to/run-the-benchmark.md.
 from __future__ import annotations
 
 from regionmarker.benchmark.grid.cell import Cell
-from regionmarker.benchmark.grid.file import Grid
+from regionmarker.benchmark.grid.grid_file import Grid
+from regionmarker.benchmark.grid.output_folder import Store
 from regionmarker.benchmark.grid.run import Summary, run_grid
-from regionmarker.benchmark.grid.store import Store
 
 __all__ = ["Cell", "Grid", "Store", "Summary", "run_grid"]

@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from regionmarker.benchmark.attacks import compose, load_attack
-from regionmarker.benchmark.attacks.finetuning import FineTune
+from regionmarker.benchmark.attacks.fine_tuning import FineTune
 from regionmarker.benchmark.attacks.paraphrase import Paraphrase
 from regionmarker.benchmark.attacks.paraphrasers.table import TableParaphraser
 from regionmarker.benchmark.corpora import Corpus
-from regionmarker.benchmark.loot import Loot
-from regionmarker.benchmark.protocols import Attack, Sequel
+from regionmarker.benchmark.protocols import Attack, Loot, Sequel
 from regionmarker.errors import InputError
-from regionmarker.protocols import Encoder
+from regionmarker.vectors import Encoder
 
 STORED = "stored"
 """The paraphraser's name that stands for the paraphrases which a corpus brings with it."""

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from regionmarker.benchmark.corpora import STORED, check_corpus, data_folder
 from regionmarker.benchmark.grid.cell import COPY, PORTRAIT, PROVIDER, UNMARKED, Cell, expand
-from regionmarker.benchmark.grid.engines import check_engine, make_pool, run_batches
-from regionmarker.benchmark.grid.file import Grid
-from regionmarker.benchmark.grid.material import Material, corpus_key
-from regionmarker.benchmark.grid.store import Store
-from regionmarker.benchmark.grid.workbench import cached_encoder
+from regionmarker.benchmark.grid.grid_file import Grid
+from regionmarker.benchmark.grid.inputs import Material, corpus_key
+from regionmarker.benchmark.grid.output_folder import Store
+from regionmarker.benchmark.grid.parts import cached_encoder
+from regionmarker.benchmark.grid.workers import check_engine, make_pool, run_batches
 from regionmarker.errors import InputError
-from regionmarker.protocols import Encoder
+from regionmarker.vectors import Encoder
 
 Say = Callable[[str], None]
 Tick = Callable[[int, int], None]
@@ -37,7 +37,7 @@ def check_grid(grid: Grid, data_dir: Path | None = None) -> None:
     from regionmarker.benchmark.defenses import load_defense
     from regionmarker.benchmark.grid.attacking import plan_attacks
     from regionmarker.benchmark.stealers.registry import STEALERS, split_options
-    from regionmarker.encoders.registry import ENCODERS
+    from regionmarker.encoders import ENCODERS
 
     encoders, folder = dict(grid.encoders), data_folder(data_dir)
     for name, provider, _ in dict.fromkeys(corpus_key(cell) for cell in grid.cells):
@@ -81,7 +81,7 @@ def run_grid(
     data_dir
         The folder of the corpora.
     engine, workers, address
-        Who computes; see :mod:`regionmarker.benchmark.grid.engines`.
+        Who computes; see :mod:`regionmarker.benchmark.grid.workers`.
     retry
         Compute cells that failed once more.
     say, tick

@@ -15,12 +15,11 @@ Only the backbone loads torch, when it steals.
 
 from __future__ import annotations
 
-from regionmarker.benchmark.stealers.fidelity import Fidelity, fidelity, pair_correlation
+from regionmarker.benchmark.stealers.base import Fidelity, fidelity, pair_correlation
 from regionmarker.benchmark.stealers.head import FrozenHead, HeadModel
 from regionmarker.benchmark.stealers.registry import known_stealers, load_stealer
 from regionmarker.benchmark.stealers.simulated import NoisyCopy, NoisyModel, noisy
-from regionmarker.benchmark.stealers.tokens import TokenBag, TokenBagModel
-from regionmarker.benchmark.stealers.vocabulary import HashedGrams, WordLlamaTokens
+from regionmarker.benchmark.stealers.tokens import HashedGrams, TokenBag, TokenBagModel, WordLlamaTokens
 
 __all__ = [
     "Fidelity",

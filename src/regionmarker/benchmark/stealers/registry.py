@@ -18,7 +18,7 @@ from typing import Any
 
 from regionmarker.benchmark.protocols import Stealer
 from regionmarker.errors import InputError
-from regionmarker.registry import Registry
+from regionmarker.specs import Registry
 
 STEALERS = Registry(
     "stealer",

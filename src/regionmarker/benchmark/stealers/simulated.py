@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 
 from regionmarker.benchmark.protocols import Progress
-from regionmarker.benchmark.stealers.fidelity import Fidelity
-from regionmarker.benchmark.stealers.fidelity import fidelity as measure
-from regionmarker.benchmark.stealers.material import check_clean, check_material
-from regionmarker.embeddings import normalised
+from regionmarker.benchmark.stealers.base import Fidelity, check_clean, check_material
+from regionmarker.benchmark.stealers.base import fidelity as measure
 from regionmarker.errors import InputError
-from regionmarker.protocols import Encoder, Floats
+from regionmarker.vectors import Encoder, Floats, normalised
 
 
 def noisy(targets: Floats, fidelity: float, noise: Floats) -> Floats:

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, relu
 
-from regionmarker.embeddings import normalised
 from regionmarker.errors import InputError, OutsideError
-from regionmarker.protocols import Floats, Integers
+from regionmarker.vectors import Floats, Integers, normalised
 
 POOLINGS = ("auto", "pooler", "last", "mean", "first")
 

@@ -17,7 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regionmarker.benchmark.tables import claims, paper_tables, power, rates
+from regionmarker.benchmark.tables import leaderboard as claims
+from regionmarker.benchmark.tables import paper_tables, power
+from regionmarker.benchmark.tables import power as rates
 from regionmarker.benchmark.tables.results import Results, without_seeds
 from regionmarker.benchmark.tables.table import Table
 from regionmarker.files import atomic_path

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from regionmarker.benchmark.tables.published import (
-    ATTACKS,
-    NAMES,
-    RESISTED,
-    SECONDS,
-    paper_row,
-    paper_rows,
-    with_sd,
-)
+from regionmarker.benchmark.tables.published import ATTACKS, NAMES, RESISTED, SECONDS, paper_row, paper_rows, with_sd
 from regionmarker.benchmark.tables.results import (
     CORPORA,
     SCHEMES,

@@ -7,7 +7,7 @@ https://HOST/v1#MODEL                     any other compatible server
 
 from __future__ import annotations
 
-from regionmarker.encoders.wire import parse_spec
+from regionmarker.encoders.http_messages import parse_spec
 from regionmarker.errors import InputError
 from regionmarker.gateway.metrics import Metrics
 from regionmarker.gateway.settings import Settings

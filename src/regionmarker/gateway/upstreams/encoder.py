@@ -8,17 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from regionmarker.errors import InputError, RegionMarkerError
-from regionmarker.gateway.answers import BLOCK
-from regionmarker.gateway.failures import Failure, bad_request, invalid_answer
+from regionmarker.gateway.dialects.openai import Coded, Question
+from regionmarker.gateway.errors import Failure, bad_request, invalid_answer
 from regionmarker.gateway.metrics import Metrics
-from regionmarker.gateway.requests import Question
-from regionmarker.gateway.responses import Coded
+from regionmarker.gateway.upstreams.answer_reader import BLOCK
 from regionmarker.gateway.upstreams.protocol import Embedded, Take
-from regionmarker.protocols import Encoder, Floats
+from regionmarker.vectors import Encoder, Floats
 
 
 class EncoderUpstream:
-    """Serves the vectors of any :class:`~regionmarker.protocols.Encoder`.
+    """Serves the vectors of any :class:`~regionmarker.vectors.Encoder`.
 
     Tokens are counted by the encoder's ``count_tokens(texts)`` where it has one, and as words where it has none.
     """

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from regionmarker.gateway.requests import Question
-from regionmarker.gateway.responses import Coded
-from regionmarker.protocols import Floats
+from regionmarker.gateway.dialects.openai import Coded, Question
+from regionmarker.vectors import Floats
 
 Take = Callable[[Floats, int], list[Coded]]
 """Marks and encodes a block of clean rows (n, D), given the number of its first; the only way into a response."""

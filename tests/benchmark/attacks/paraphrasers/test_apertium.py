@@ -11,7 +11,7 @@ import pytest
 from regionmarker.benchmark.attacks import Paraphrase
 from regionmarker.benchmark.attacks.paraphrasers import load_paraphraser
 from regionmarker.benchmark.attacks.paraphrasers.apertium import ApertiumParaphraser
-from regionmarker.benchmark.loot import Loot
+from regionmarker.benchmark.protocols import Loot
 from regionmarker.errors import InputError, MissingExtraError
 
 TEXTS = [

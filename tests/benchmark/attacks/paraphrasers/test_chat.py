@@ -12,7 +12,7 @@ import pytest
 
 from regionmarker.benchmark.attacks.paraphrasers import load_paraphraser
 from regionmarker.benchmark.attacks.paraphrasers.chat import PROMPT, ChatParaphraser
-from regionmarker.encoders.endpoint import EndpointError
+from regionmarker.encoders.http_client import EndpointError
 from regionmarker.errors import InputError, OutsideError
 
 KEY = "canary-1a2b3c4d5e6f"

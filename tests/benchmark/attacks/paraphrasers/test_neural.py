@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from regionmarker.benchmark.attacks.paraphrasers import load_paraphraser
-from regionmarker.benchmark.attacks.paraphrasers.dipper import DipperParaphraser
-from regionmarker.benchmark.attacks.paraphrasers.nllb import NLLBParaphraser
+from regionmarker.benchmark.attacks.paraphrasers.neural import DipperParaphraser, NLLBParaphraser
 from regionmarker.errors import InputError, OutsideError
 
 TEXTS = ["a good film", "the bad film"]

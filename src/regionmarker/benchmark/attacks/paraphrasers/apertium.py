@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import Self
 
-from regionmarker.encoders.checked import check_texts
+from regionmarker.encoders.base import check_texts
 from regionmarker.errors import InputError, MissingExtraError, OutsideError
 
 LANGUAGES = ("spa", "cat")

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, Self
 
-from regionmarker.encoders.checked import check_texts
-from regionmarker.encoders.endpoint import Endpoint, EndpointError
-from regionmarker.encoders.wire import base_of, endpoint_of
+from regionmarker.encoders.base import check_texts
+from regionmarker.encoders.http_client import Endpoint, EndpointError
+from regionmarker.encoders.http_messages import base_of, endpoint_of
 from regionmarker.errors import InputError, OutsideError
 
 PROMPT = "You are a helpful assistant to rewrite the text. Rewrite the following text:"
@@ -30,7 +30,7 @@ class ChatParaphraser:
     temperature, tokens
         Paper: 0.7, and at most 1,000 tokens an answer.
     options
-        Of :class:`~regionmarker.encoders.endpoint.Endpoint`: ``api_key``, ``timeout``, ``attempts``, ``transport``, ...
+        Of :class:`~regionmarker.encoders.http_client.Endpoint`: ``api_key``, ``timeout``, ``transport``, ...
 
     Examples
     --------

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from regionmarker.errors import InputError
-from regionmarker.registry import Registry
+from regionmarker.specs import Registry
 
 
 @runtime_checkable
@@ -39,8 +39,8 @@ PARAPHRASERS = Registry(
     {
         "table": "regionmarker.benchmark.attacks.paraphrasers.table:TableParaphraser",
         "apertium": "regionmarker.benchmark.attacks.paraphrasers.apertium:ApertiumParaphraser",
-        "nllb": "regionmarker.benchmark.attacks.paraphrasers.nllb:NLLBParaphraser",
-        "dipper": "regionmarker.benchmark.attacks.paraphrasers.dipper:DipperParaphraser",
+        "nllb": "regionmarker.benchmark.attacks.paraphrasers.neural:NLLBParaphraser",
+        "dipper": "regionmarker.benchmark.attacks.paraphrasers.neural:DipperParaphraser",
         "chat": "regionmarker.benchmark.attacks.paraphrasers.chat:ChatParaphraser",
     },
     {"table": ":FILE", "chat": ":URL#MODEL"},

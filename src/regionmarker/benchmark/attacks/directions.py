@@ -1,0 +1,195 @@
+"""Compression before training: the dimensionality-reduction attack of SemMark's paper (arXiv 2512.16439)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from regionmarker.benchmark.attacks.base import LootAttack, check_rows_of, with_directions
+from regionmarker.benchmark.attacks.cse import kmeans, leading_directions, without
+from regionmarker.benchmark.protocols import Loot
+from regionmarker.errors import InputError
+from regionmarker.vectors import AnyArray, Doubles, Floats, as_floats
+
+
+@dataclass(frozen=True)
+class Compress(LootAttack):
+    """Keep the leading principal components of the served vectors.
+
+    Attributes
+    ----------
+    keep
+        How many components; a number below 1 is a share of the width.
+    restore
+        Train on the vectors that the components stand for, (n, D), not on the components themselves, (n, keep).
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).standard_normal((50, 8)).astype(np.float32)
+    >>> loot = Loot(tuple("abcde" * 10), rows)
+    >>> Compress(2).apply(loot).vectors.shape, Compress(2, restore=True).apply(loot).vectors.shape
+    ((50, 2), (50, 8))
+    """
+
+    spec: ClassVar[str] = "compress"
+
+    keep: float = 0.25
+    restore: bool = False
+
+    def __post_init__(self) -> None:
+        whole = self.keep >= 1 and self.keep == int(self.keep)
+        self._check(whole or 0 < self.keep < 1, f"keep a whole number of components or a share of 1, not {self.keep}")
+
+    def apply(self, loot: Loot, /) -> Loot:
+        """Fit the components on the loot and train on them."""
+        check_rows_of(loot, 2, attack=self.name)
+        width = loot.vectors.shape[1]
+        keep = int(self.keep) if self.keep >= 1 else max(1, round(self.keep * width))
+        if keep > min(width, len(loot) - 1):
+            raise InputError(
+                f"{self.name} needs vectors of at least {keep} dimensions and more than {keep} of them, "
+                f"but there are {len(loot)} of width {width}"
+            )
+        rows = loot.vectors.astype(np.float64)
+        centre = rows.mean(axis=0)
+        axes = principal_axes(rows - centre, keep)[0]  # (k, D)
+        parts = (rows - centre) @ axes.T  # (n, k)
+        return with_directions(loot, parts @ axes + centre if self.restore else parts, attack=self.name)
+
+
+def principal_axes(centred: AnyArray, count: int) -> tuple[Doubles, Doubles]:
+    """Return the leading directions (k, D) of centred rows (n, D), and the deviations along them (k,).
+
+    The sign of an axis is free; here its largest coordinate is positive, so that nothing but the rows decides.
+
+    Examples
+    --------
+    >>> axes, deviations = principal_axes(np.array([[-2.0, 0.0], [2.0, 0.0]]), 1)
+    >>> axes.tolist(), deviations.tolist()
+    ([[1.0, 0.0]], [2.0])
+    """
+    exact = centred.astype(np.float64)
+    values, vectors = np.linalg.eigh(exact.T @ exact / max(len(exact), 1))
+    axes = np.ascontiguousarray(vectors[:, ::-1][:, :count].T)
+    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
+    return axes * signs[:, None], np.sqrt(np.maximum(values[::-1][:count], 0))
+
+
+# What a public encoder can and cannot say about the served vectors: a ridge map and what it leaves.
+#
+# A mark is not in the text. So whatever a public encoder predicts of a served vector is mostly meaning, and what it
+# does not predict holds the mark, beside all that the provider knows and the public encoder does not.
+
+PENALTIES = (0.1, 1.0, 10.0, 100.0)
+"""Of the ridge; the one with the smallest leave-one-out error is taken."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublicMap:
+    """The ridge map from features X (n, F) to served vectors Y (n, D), and its errors."""
+
+    fitted: Doubles  # (n, D) what the map says of each row
+    residuals: Doubles  # (n, D) served less what the map says when it was fitted without that row
+    penalty: float
+
+    @classmethod
+    def fit(cls, features: AnyArray, served: AnyArray, *, penalties: tuple[float, ...] = PENALTIES) -> PublicMap:
+        """Fit with an intercept; leave-one-out residuals come in closed form, (y - fit) / (1 - leverage).
+
+        Examples
+        --------
+        >>> x = np.random.default_rng(0).standard_normal((40, 3))
+        >>> bool(np.abs(PublicMap.fit(x, x @ np.ones((3, 2))).residuals).max() < 0.1)
+        True
+        """
+        X = features - features.mean(axis=0, dtype=np.float64)  # (n, F)
+        mean = served.mean(axis=0, dtype=np.float64)
+        Y = served - mean  # (n, D)
+        values, axes = np.linalg.eigh(X.T @ X)  # (F,), (F, F)
+        values = np.maximum(values, 0)
+        Z, ZY = X @ axes, (X @ axes).T @ Y  # (n, F), (F, D)
+        best: tuple[float, PublicMap] | None = None
+        for penalty in penalties:
+            shrunk = 1 / (values + penalty)
+            fitted = (Z * shrunk) @ ZY  # (n, D)
+            leverage = np.square(Z) @ shrunk + 1 / len(X)  # (n,)
+            residuals = (Y - fitted) / np.maximum(1 - leverage, 1e-6)[:, None]
+            error = float(np.square(residuals).sum())
+            if best is None or error < best[0]:
+                best = error, cls(fitted + mean, residuals, penalty)
+        if best is None:
+            raise InputError("the public map needs at least one penalty")
+        return best[1]
+
+    @classmethod
+    def of(cls, loot: Loot) -> PublicMap:
+        """Fit on a loot, with the features of its public encoder."""
+        return cls.fit(public_features(loot), loot.vectors)
+
+
+def public_features(loot: Loot) -> Floats:
+    """Return the public encoder's vectors of the loot's texts, (n, F)."""
+    features = as_floats(loot.public_encoder().encode(list(loot.texts)), what="public features")
+    if len(features) != len(loot) or not np.isfinite(features).all():
+        raise InputError("the public encoder must answer every text with a finite vector")
+    return features
+
+
+# Residual regression: aimed at marks that add one constant vector to a whole region (our own attack on ourselves).
+# Predict the served vectors from a public encoder's by ridge, cluster what is left, and take out the directions in
+# which the clusters' residuals lie off zero on average: a region's mark is the same in all its rows, and meaning that
+# the public encoder misses mostly is not.
+
+
+@dataclass(frozen=True)
+class Residuals(LootAttack):
+    """Remove the leading mean residuals of clusters from every vector.
+
+    Attributes
+    ----------
+    clusters
+        Of residuals, by k-means.
+    components
+        How many directions are removed.
+    seed
+        Of the clustering.
+
+    Examples
+    --------
+    >>> from regionmarker import load_encoder
+    >>> from regionmarker.sample_corpus import python_sentences
+    >>> texts, public = python_sentences(200), load_encoder("wordllama")
+    >>> attacked = Residuals(components=4).apply(Loot(texts, public.encode(texts), public=public))
+    >>> attacked.vectors.shape
+    (200, 256)
+    """
+
+    spec: ClassVar[str] = "residuals"
+
+    clusters: int = 16
+    components: int = 16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self._check(self.clusters >= 1, f"clusters must be at least 1, but is {self.clusters}")
+        self._check(self.components >= 1, f"components must be at least 1, but is {self.components}")
+        self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
+
+    def apply(self, loot: Loot, /) -> Loot:
+        """Find the directions in the loot and remove them from all of it."""
+        check_rows_of(loot, 3, attack=self.name)
+        directions = self.directions(loot)
+        if len(directions) >= loot.vectors.shape[1]:
+            raise InputError(f"{self.name} would remove every direction: vectors must be wider than {len(directions)}")
+        return with_directions(loot, without(loot.vectors, directions), attack=self.name)
+
+    def directions(self, loot: Loot) -> Doubles:
+        """Return the orthonormal directions to remove, (k, D)."""
+        residuals = PublicMap.of(loot).residuals  # (n, D)
+        numbers, centres = kmeans(residuals.astype(np.float32), min(self.clusters, len(loot)), self.seed)
+        means = np.stack([residuals[numbers == number].sum(axis=0) for number in range(len(centres))])  # (k, D)
+        sizes = np.maximum(np.bincount(numbers, minlength=len(centres)), 1)
+        # A mean over n rows is known to within 1 / sqrt(n): so weighted, chance has the same size in all of them.
+        return leading_directions(means / np.sqrt(sizes)[:, None], self.components)

@@ -1,0 +1,192 @@
+"""Fine-tuning after the theft: train the stolen model on clean text of another corpus, and hope that the mark fades.
+
+The paper tunes a model stolen on SST-2 on Enron, AG News or MIND. The thief has no clean vectors of the provider (with
+them, it would need no theft), so it trains for a task's labels, or without any by SimCSE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from regionmarker.benchmark.attacks.base import Spec
+from regionmarker.benchmark.attacks.objectives import Objective, SimCSE, TaskLabels
+from regionmarker.errors import InputError
+from regionmarker.vectors import Encoder, Floats, Integers
+
+OBJECTIVES = ("labels", "simcse")
+
+
+@runtime_checkable
+class Tunable(Protocol):
+    """A stolen model that can be trained on, objective in hand; :class:`HeadModel` is one."""
+
+    def tuned(
+        self,
+        texts: Sequence[str],
+        objective: Objective,
+        /,
+        *,
+        epochs: int,
+        batch_size: int,
+        seed: int,
+        learning_rate: float | None = None,
+    ) -> Encoder:
+        """Return a copy that was trained on; None is the learning rate that fits such a model."""
+        ...
+
+
+@runtime_checkable
+class TorchTunable(Protocol):
+    """A stolen torch model: ``objective(embed, rows)`` returns the loss of a batch as a tensor."""
+
+    def trained_on(self, texts: Sequence[str], objective: Callable[..., Any], /, **options: Any) -> Encoder:
+        """Return a copy that was trained on."""
+        ...
+
+
+@dataclass(frozen=True)
+class FineTune(Spec):
+    """Train the stolen model on the texts of another corpus.
+
+    Attributes
+    ----------
+    objective
+        ``labels``: cross-entropy of the corpus's labels through a head. ``simcse``: no labels.
+    epochs, batch
+        As usual.
+    rate
+        The learning rate; 0 for the model's own.
+    limit
+        Texts at the most, the same ones every time; 0 for all.
+    seed
+        Of the order, of dropout and of the head.
+    folder
+        The data folder, where it is not the usual one.
+    corpus
+        A file with ``text`` and ``label``, or a corpus by name (``enron``, ``ag_news``, ...) from the data folder or
+        the hub. A column of embeddings in it is not read.
+
+    Examples
+    --------
+    >>> FineTune.from_spec("objective=simcse,limit=500,python").name
+    'finetune:objective=simcse,limit=500,python'
+    """
+
+    spec: ClassVar[str] = "finetune"
+    last: ClassVar[str | None] = "corpus"
+
+    objective: str = "labels"
+    epochs: int = 3
+    batch: int = 32
+    rate: float = 0.0
+    limit: int = 0
+    seed: int = 0
+    folder: str = ""
+    corpus: str = ""
+
+    def __post_init__(self) -> None:
+        self._check(self.objective in OBJECTIVES, f"objective must be labels or simcse, but is {self.objective!r}")
+        self._check(self.epochs >= 1 and self.batch >= 2, "epochs must be at least 1 and batch at least 2")
+        self._check(0 <= self.rate < 1, f"rate must be a learning rate, but is {self.rate}")
+        self._check(self.limit >= 0 and self.seed >= 0, "limit and seed must not be negative")
+
+    @classmethod
+    def from_spec(cls, rest: str) -> Self:
+        """Load ``finetune:SETTINGS,CORPUS``."""
+        found = super().from_spec(rest)
+        found._check(bool(found.corpus), f"name the corpus: {cls.spec}:FILE or {cls.spec}:NAME")
+        return found
+
+    def _left(self) -> str:
+        return self.corpus
+
+    def modify(self, model: Encoder, /) -> Encoder:
+        """Return the tuned model; the model itself stays as it is."""
+        texts, labels = self.material()
+        return tune(
+            model,
+            texts,
+            labels if self.objective == "labels" else None,
+            name=self.name,
+            epochs=self.epochs,
+            batch_size=self.batch,
+            learning_rate=self.rate or None,
+            seed=self.seed,
+        )
+
+    def material(self) -> tuple[list[str], Integers]:
+        """Return the training texts of the corpus and their labels."""
+        from regionmarker.benchmark.corpora import FORMATS, data_folder, load_labelled
+
+        if Path(self.corpus).suffix not in FORMATS and ("/" in self.corpus or "." in self.corpus):
+            raise InputError(f"{self.spec}: {self.corpus} is no corpus: give a name, or a file ({', '.join(FORMATS)})")
+        data = load_labelled(self.corpus, data_folder(Path(self.folder) if self.folder else None))
+        places = np.flatnonzero(~data.test)
+        if self.limit and self.limit < len(places):
+            places = np.sort(np.random.default_rng(self.seed).permutation(places)[: self.limit])
+        return [data.texts[place] for place in places], data.labels[places]
+
+
+def tune(
+    model: Encoder,
+    texts: Sequence[str],
+    labels: Sequence[object] | Integers | None = None,
+    *,
+    name: str = "finetune",
+    epochs: int = 3,
+    batch_size: int = 32,
+    learning_rate: float | None = None,
+    seed: int = 0,
+) -> Encoder:
+    """Train a stolen model on texts: for their labels, or by SimCSE where there are none.
+
+    Examples
+    --------
+    >>> from regionmarker import load_encoder
+    >>> from regionmarker.benchmark.stealers import FrozenHead
+    >>> from regionmarker.sample_corpus import python_sentences
+    >>> encoder, texts = load_encoder("wordllama"), python_sentences(120)
+    >>> stolen = FrozenHead(encoder, hidden=64).steal(texts, encoder.encode(texts))
+    >>> tuned = tune(stolen, texts, [len(text) > 60 for text in texts], epochs=1)
+    >>> tuned.name
+    'head (wordllama) then finetune'
+    """
+    if labels is not None and len(labels) != len(texts):
+        raise InputError(f"there are {len(texts)} texts but {len(labels)} labels: give one for each")
+    if len(texts) < 2:
+        raise InputError(f"{name} needs at least 2 texts, but was given {len(texts)}")
+    options: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "seed": seed}
+    if learning_rate is not None:
+        options["learning_rate"] = learning_rate
+    objective: Objective = SimCSE()
+    if labels is not None:
+        objective = TaskLabels(labels, model.encode([texts[0]]).shape[1], seed=seed)
+    if isinstance(model, Tunable):
+        tuned = model.tuned(texts, objective, **options)
+    elif isinstance(model, TorchTunable):
+        tuned = model.trained_on(texts, torch_objective(objective), **options)
+    else:
+        raise InputError(f"{model.name} cannot be trained on: fine-tune a head or a backbone")
+    tuned.name = f"{model.name} then {name}"  # type: ignore[misc]
+    return tuned
+
+
+def torch_objective(objective: Objective) -> Callable[[Callable[[], Any], Integers], Any]:
+    """Turn an objective into a loss that torch can derive: its value is the loss, its derivative the objective's."""
+
+    def loss(embed: Callable[[], Any], rows: Integers) -> Any:
+        import torch
+
+        views = [embed() for _ in range(objective.views)]
+        plain: list[Floats] = [view.detach().cpu().numpy().astype(np.float32) for view in views]
+        value, slopes = objective.step(plain, rows)
+        pulls = [(view * torch.from_numpy(slope).to(view)).sum() for view, slope in zip(views, slopes, strict=True)]
+        total = torch.stack(pulls).sum()
+        return total - total.detach() + value
+
+    return loss

@@ -1,0 +1,407 @@
+"""The paper's attacks on the coordinates: maps from R^D to R^D' that a thief applies to every served vector alike.
+
+Shift and permutation keep the cosines exactly, tanh nearly (the coordinates of a unit vector are small), truncation and
+projection more or less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from hashlib import blake2b
+from math import isfinite
+from typing import Self
+
+import numpy as np
+
+from regionmarker.benchmark.attacks.base import RowAttack, SeededAttack, integer, number
+from regionmarker.errors import InputError
+from regionmarker.vectors import Doubles, Integers
+
+
+@dataclass(frozen=True)
+class Shift(RowAttack):
+    """Circular shift: the last ``places`` coordinates move to the front (paper: 100 of 1536).
+
+    Examples
+    --------
+    >>> Shift(1)(np.array([[0.6, 0.8, 0.0]], dtype=np.float32))
+    array([[0. , 0.6, 0.8]], dtype=float32)
+    """
+
+    places: int = 100
+
+    def __post_init__(self) -> None:
+        if self.places < 1:
+            raise InputError(f"shift must be by at least 1 place, but is by {self.places}")
+
+    @property
+    def name(self) -> str:
+        """``shift:PLACES``."""
+        return f"shift:{self.places}"
+
+    @classmethod
+    def from_spec(cls, rest: str) -> Self:
+        """Load ``shift`` or ``shift:PLACES``."""
+        return cls(integer("shift", rest)) if rest else cls()
+
+    def width_out(self, width: int) -> int:
+        """Keep D; a shift by D or more is refused, for at D it would do nothing and nobody would notice."""
+        if self.places >= width:
+            raise InputError(f"{self.name} needs vectors wider than {self.places}, but these have width {width}")
+        return width
+
+    def _apply(self, rows: Doubles) -> Doubles:
+        return np.roll(rows, self.places, axis=1)
+
+
+@dataclass(frozen=True)
+class Truncate(RowAttack):
+    """Keep the first coordinates: a number of them, or a fraction of the width (paper: 1024 of 1536).
+
+    Examples
+    --------
+    >>> Truncate(2)(np.array([[0.6, 0.0, 0.8]], dtype=np.float32))
+    array([[1., 0.]], dtype=float32)
+    >>> Truncate.from_spec("2/3").width_out(1536)
+    1024
+    """
+
+    keep: int | float | Fraction = Fraction(2, 3)
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.keep, int) and self.keep >= 1
+        if not whole and not 0 < self.keep < 1:  # written so that NaN is refused
+            raise InputError(f"truncate must keep a whole number of dimensions or a fraction of 1, not {self.keep}")
+
+    @property
+    def name(self) -> str:
+        """``truncate:KEEP``."""
+        return f"truncate:{self.keep}"
+
+    @classmethod
+    def from_spec(cls, rest: str) -> Self:
+        """Load ``truncate:1024``, ``truncate:0.667`` or ``truncate:2/3``."""
+        if not rest:
+            return cls()
+        try:
+            keep = int(rest) if rest.isdecimal() else Fraction(rest) if "/" in rest else float(rest)
+        except (ValueError, ZeroDivisionError):
+            raise InputError(f"truncate:{rest} must give a number of dimensions or a fraction of them") from None
+        return cls(keep)
+
+    def width_out(self, width: int) -> int:
+        """Return how many of ``width`` dimensions stay."""
+        kept = self.keep if isinstance(self.keep, int) else max(1, round(self.keep * width))
+        if kept > width:
+            raise InputError(f"{self.name} needs vectors of at least {kept} dimensions, but these have {width}")
+        return kept
+
+    def _apply(self, rows: Doubles) -> Doubles:
+        return rows[:, : self.width_out(rows.shape[1])]
+
+
+@dataclass(frozen=True)
+class Permute(SeededAttack):
+    """Shuffle the coordinates, all vectors alike.
+
+    Examples
+    --------
+    >>> sorted(Permute(3)(np.array([[0.6, 0.0, 0.8]], dtype=np.float32))[0].round(3).tolist())
+    [0.0, 0.6000000238418579, 0.800000011920929]
+    """
+
+    def _apply(self, rows: Doubles) -> Doubles:
+        order: Integers = np.random.default_rng(self.seed).permutation(rows.shape[1])
+        return rows[:, order]
+
+
+@dataclass(frozen=True)
+class Project(RowAttack):
+    """Multiply by a D x D' matrix of independent Gaussians: no two of its columns are orthogonal.
+
+    Without a width, D' = D.
+
+    Examples
+    --------
+    >>> Project(2)(np.eye(3, dtype=np.float32)).shape
+    (3, 2)
+    """
+
+    width: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.width is not None and self.width < 1:
+            raise InputError(f"project must be to at least 1 dimension, but is to {self.width}")
+        if self.seed < 0:
+            raise InputError(f"the seed of project must not be negative, but is {self.seed}")
+
+    @property
+    def name(self) -> str:
+        """``project:WIDTH:SEED``, or ``project``."""
+        width = "" if self.width is None else str(self.width)
+        return f"project:{width}:{self.seed}" if self.seed else f"project:{width}".rstrip(":")
+
+    @classmethod
+    def from_spec(cls, rest: str) -> Self:
+        """Load ``project``, ``project:WIDTH`` or ``project:WIDTH:SEED``; the width may be left empty."""
+        width, _, seed = rest.partition(":")
+        return cls(integer("project", width) if width else None, integer("project", seed) if seed else 0)
+
+    def width_out(self, width: int) -> int:
+        """Return the width that was asked for, or D."""
+        return width if self.width is None else self.width
+
+    def _apply(self, rows: Doubles) -> Doubles:
+        return np.asarray(rows @ _gaussian(rows.shape[1], self.width_out(rows.shape[1]), self.seed))
+
+
+@dataclass(frozen=True)
+class Tanh(RowAttack):
+    """Non-linear scaling: tanh(gain v), coordinate by coordinate (paper: gain 1).
+
+    Examples
+    --------
+    >>> Tanh()(np.array([[0.6, 0.8]], dtype=np.float32)).round(3)
+    array([[0.629, 0.778]], dtype=float32)
+    """
+
+    gain: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.gain) and self.gain > 0):
+            raise InputError(f"the gain of tanh must be positive, but is {self.gain}")
+
+    @property
+    def name(self) -> str:
+        """``tanh``, or ``tanh:GAIN``."""
+        return "tanh" if self.gain == 1 else f"tanh:{self.gain:g}"
+
+    @classmethod
+    def from_spec(cls, rest: str) -> Self:
+        """Load ``tanh`` or ``tanh:GAIN``."""
+        return cls(number("tanh", rest)) if rest else cls()
+
+    def _apply(self, rows: Doubles) -> Doubles:
+        return np.tanh(self.gain * rows)
+
+
+@lru_cache(maxsize=4)  # one block after another asks for the same matrix
+def _gaussian(width: int, width_out: int, seed: int) -> Doubles:
+    matrix = np.random.default_rng(seed).standard_normal((width, width_out))
+    matrix.setflags(write=False)
+    return matrix
+
+
+# Attacks on the place of the vectors: rotation, scaling, translation (POSTER, arXiv 2510.16706).
+#
+# Rotation holds shift and permutation as special cases and keeps the cosines; scaling is undone by normalising;
+# translation alone changes what the vectors say about each other.
+
+
+@dataclass(frozen=True)
+class Rotate(SeededAttack):
+    """Turn the space by an orthogonal matrix drawn uniformly (Haar).
+
+    Examples
+    --------
+    >>> turned = Rotate(3)(np.eye(4, dtype=np.float32))
+    >>> bool(np.allclose(turned @ turned.T, np.eye(4), atol=1e-6))
+    True
+    """
+
+    def _apply(self, rows: Doubles) -> Doubles:
+        return np.asarray(rows @ _haar(rows.shape[1], self.seed))
+
+
+@dataclass(frozen=True)
+class Scale(RowAttack):
+    """Multiply all vectors by one factor, or each by its own; normalising undoes either, which is the point of it.
+
+    Examples
+    --------
+    >>> Scale(7.0)(np.array([[0.6, 0.8]], dtype=np.float32))
+    array([[0.6, 0.8]], dtype=float32)
+    """
+
+    factor: float | None = 2.0
+    """None draws a factor for each vector, log-normal."""
+
+    def __post_init__(self) -> None:
+        if self.factor is not None and not (isfinite(self.factor) and self.factor > 0):
+            raise InputError(f"the factor of scale must be positive, but is {self.factor}")
+
+    @property
+    def name(self) -> str:
+        """``scale:FACTOR``, or ``scale:rows``."""
+        return "scale:rows" if self.factor is None else f"scale:{self.factor:g}"
+
+    @classmethod
+    def from_spec(cls, rest: str) -> Self:
+        """Load ``scale``, ``scale:FACTOR`` or ``scale:rows``."""
+        return cls(None) if rest == "rows" else cls(number("scale", rest)) if rest else cls()
+
+    def _apply(self, rows: Doubles) -> Doubles:
+        if self.factor is None:
+            return np.asarray(rows * np.exp(np.random.default_rng(0).standard_normal((len(rows), 1))))
+        return rows * self.factor
+
+
+@dataclass(frozen=True)
+class Translate(SeededAttack):
+    """Add one random vector of length ``length`` to all, then normalise: unlike the isometries it moves the cosines.
+
+    Examples
+    --------
+    >>> moved = Translate(0, length=0.5)(np.eye(3, dtype=np.float32))
+    >>> bool(moved[0] @ moved[1] > 0)
+    True
+    """
+
+    length: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (isfinite(self.length) and self.length > 0):
+            raise InputError(f"the length of translate must be positive, but is {self.length}")
+
+    @property
+    def name(self) -> str:
+        """``translate:SEED:LENGTH``."""
+        return f"translate:{self.seed}:{self.length:g}"
+
+    @classmethod
+    def from_spec(cls, rest: str) -> Self:
+        """Load ``translate``, ``translate:SEED`` or ``translate:SEED:LENGTH``."""
+        seed, _, length = rest.partition(":")
+        return cls(integer("translate", seed) if seed else 0, number("translate", length) if length else 0.5)
+
+    def _apply(self, rows: Doubles) -> Doubles:
+        step = np.random.default_rng(self.seed).standard_normal(rows.shape[1])
+        return np.asarray(rows + self.length * step / np.linalg.norm(step))
+
+
+@lru_cache(maxsize=4)  # one block after another asks for the same matrix, and QR of a wide one takes a second
+def _haar(width: int, seed: int) -> Doubles:
+    q, r = np.linalg.qr(np.random.default_rng(seed).standard_normal((width, width)))
+    q *= np.sign(np.diag(r))  # without the signs, Q would not be uniform
+    q.setflags(write=False)
+    return q
+
+
+# Small changes to every number: Gaussian noise, rounding, small entries set to zero.
+#
+# These are what GuardEmb (EMNLP Findings 2024) trains its mark to survive, with its settings as the defaults.
+
+
+@dataclass(frozen=True)
+class Noise(RowAttack):
+    """Add independent Gaussian noise to every coordinate.
+
+    A row's noise is drawn from the seed and the row itself, so it is the same in every batch, and a model that is
+    disguised so answers a repeated question alike.
+
+    Examples
+    --------
+    >>> row = np.array([[0.6, 0.8]], dtype=np.float32)
+    >>> bool(0 < np.abs(Noise()(row) - row).max() < 0.1)
+    True
+    """
+
+    deviation: float = 0.01
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.deviation) and self.deviation > 0):
+            raise InputError(f"the deviation of noise must be positive, but is {self.deviation}")
+        if self.seed < 0:
+            raise InputError(f"the seed of noise must not be negative, but is {self.seed}")
+
+    @property
+    def name(self) -> str:
+        """``noise:DEVIATION``, or ``noise:DEVIATION:SEED``."""
+        return f"noise:{self.deviation:g}" + (f":{self.seed}" if self.seed else "")
+
+    @classmethod
+    def from_spec(cls, rest: str) -> Self:
+        """Load ``noise``, ``noise:DEVIATION`` or ``noise:DEVIATION:SEED``."""
+        deviation, _, seed = rest.partition(":")
+        return cls(number("noise", deviation) if deviation else 0.01, integer("noise", seed) if seed else 0)
+
+    def _apply(self, rows: Doubles) -> Doubles:
+        moved = rows.copy()
+        for row in moved:
+            digest = blake2b(row.astype("<f4").tobytes(), digest_size=8).digest()
+            rng = np.random.default_rng([self.seed, int.from_bytes(digest, "little")])
+            row += self.deviation * rng.standard_normal(len(row))
+        return moved
+
+
+@dataclass(frozen=True)
+class Round(RowAttack):
+    """Round every coordinate of the unit vector to so many decimals.
+
+    Examples
+    --------
+    >>> Round(1)(np.array([[0.62, 0.78]], dtype=np.float32)).round(4)
+    array([[0.6, 0.8]], dtype=float32)
+    """
+
+    decimals: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.decimals <= 7:
+            raise InputError(f"round must be to 1 to 7 decimals, but is to {self.decimals}")
+
+    @property
+    def name(self) -> str:
+        """``round:DECIMALS``."""
+        return f"round:{self.decimals}"
+
+    @classmethod
+    def from_spec(cls, rest: str) -> Self:
+        """Load ``round`` or ``round:DECIMALS``."""
+        return cls(integer("round", rest)) if rest else cls()
+
+    def _apply(self, rows: Doubles) -> Doubles:
+        return _or_the_largest(np.round(rows, self.decimals), rows)
+
+
+@dataclass(frozen=True)
+class Zero(RowAttack):
+    """Set coordinates to zero that are not larger than ``below``.
+
+    Examples
+    --------
+    >>> Zero(0.1)(np.array([[1.0, 0.05]], dtype=np.float32))
+    array([[1., 0.]], dtype=float32)
+    """
+
+    below: float = 0.005
+
+    def __post_init__(self) -> None:
+        if not 0 < self.below < 1:
+            raise InputError(f"zero must be below a number between 0 and 1, but is below {self.below}")
+
+    @property
+    def name(self) -> str:
+        """``zero:BELOW``."""
+        return f"zero:{self.below:g}"
+
+    @classmethod
+    def from_spec(cls, rest: str) -> Self:
+        """Load ``zero`` or ``zero:BELOW``."""
+        return cls(number("zero", rest)) if rest else cls()
+
+    def _apply(self, rows: Doubles) -> Doubles:
+        return _or_the_largest(np.where(np.abs(rows) > self.below, rows, 0.0), rows)
+
+
+def _or_the_largest(changed: Doubles, rows: Doubles) -> Doubles:
+    """Where nothing of a row is left, keep its largest coordinate: a row without a direction teaches nothing."""
+    empty = ~changed.any(axis=1) & rows.any(axis=1)
+    largest = np.abs(rows[empty]).argmax(axis=1)
+    changed[np.flatnonzero(empty), largest] = rows[empty, largest]
+    return changed

@@ -1,0 +1,91 @@
+"""Bytes that must not be seen: no repr, no pickle, no copy."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any, NoReturn
+
+from regionmarker.errors import InputError, KeyFileError, SecretLeakError
+from regionmarker.files import atomic_path
+
+
+class Sealed:
+    """Base of everything that holds key material: it prints as its type and refuses to be copied or pickled.
+
+    A copy through ``pickle`` or ``copy`` is how secrets end up in task queues, caches and crash reports, so the way to
+    carry a key elsewhere is its encrypted file and nothing else.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: sealed>"
+
+    __str__ = __repr__
+
+    def __format__(self, _spec: str) -> str:
+        return repr(self)
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise SecretLeakError(
+            f"{type(self).__name__} holds key material and cannot be copied or pickled: "
+            "save it to a key file and load that"
+        )
+
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = __getstate__ = _refuse
+
+
+class Secret(Sealed):
+    """Bytes behind a seal, shown only to the one who calls :meth:`reveal`.
+
+    Call ``reveal`` inside the expression that needs the bytes and do not keep the answer in a variable: tracebacks that
+    print local variables would show it.
+
+    Examples
+    --------
+    >>> Secret(b"swordfish")
+    <Secret: sealed>
+    >>> len(Secret(b"swordfish").reveal())
+    9
+    """
+
+    __slots__ = ("_bytes",)
+
+    def __init__(self, material: bytes) -> None:
+        self._bytes = bytes(material)
+
+    def reveal(self) -> bytes:
+        """Return the bytes themselves."""
+        return self._bytes
+
+
+OWNER_ONLY = 0o600
+_OTHERS = 0o077
+
+
+def write_owner_only(path: Path, content: Secret) -> None:
+    """Write ``content`` atomically to a file that only its owner can read."""
+    with atomic_path(path, OWNER_ONLY) as temporary:
+        temporary.write_bytes(content.reveal())
+
+
+def read_owner_only(path: Path) -> Secret:
+    """Read a secret file; refuse symbolic links and files that others can read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if path.is_symlink():
+            raise KeyFileError(f"{path} is a symbolic link: give the path of the file itself") from None
+        raise InputError(f"cannot open {path}: {error.strerror}") from None
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise KeyFileError(f"{path} is not a file")
+        if mode & _OTHERS:
+            raise KeyFileError(f"{path} can be read by others: run chmod 600 {path}")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return Secret(file.read())
+    finally:
+        os.close(descriptor)

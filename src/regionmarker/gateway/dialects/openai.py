@@ -1,0 +1,235 @@
+"""The body of ``POST /v1/embeddings``: read, checked and told what is wrong with it, exactly as OpenAI has it.
+
+``[1, 2, 3]`` is one document in tokens, ``["a", "b"]`` are two in words, ``[[1], [2]]`` two in tokens; a mixed list is
+an error, and so is a field that nobody knows: dropping it in silence would be worse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+import orjson
+import pybase64
+
+from regionmarker.gateway.errors import Failure, bad_request
+from regionmarker.gateway.settings import MOST_INPUTS, MOST_TOKENS, MOST_TOKENS_IN_ALL
+from regionmarker.vectors import Floats
+
+Token = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+_PARAM = re.compile(r"at `\$\.?(\w+)")
+_UNKNOWN = re.compile(r"unknown field `(.*)`", re.DOTALL)
+_MISSING = re.compile(r"missing required field `(\w+)`")
+
+
+class _Body(msgspec.Struct, forbid_unknown_fields=True):
+    input: str | list[str | Token | list[Token]]
+    model: str
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, msgspec.Meta(ge=1)] | msgspec.UnsetType = msgspec.UNSET
+    user: str | msgspec.UnsetType = msgspec.UNSET
+
+
+_decoder = msgspec.json.Decoder(_Body)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Question:
+    """What a client asks, in one form whatever form it came in.
+
+    Attributes
+    ----------
+    inputs
+        Texts, or lists of tokens.
+    in_tokens
+        Whether they are lists of tokens.
+    base64
+        Whether the answer's vectors are base64.
+    """
+
+    inputs: list[str] | list[list[int]]
+    in_tokens: bool
+    model: str
+    base64: bool
+    dimensions: int | None
+    user: str | None
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+
+def read_question(body: bytes) -> Question:
+    """Read and check a request's body.
+
+    Examples
+    --------
+    >>> question = read_question(b'{"model": "m", "input": [1, 2, 3]}')
+    >>> question.inputs, question.in_tokens, question.base64
+    ([[1, 2, 3]], True, False)
+    >>> read_question(b'{"model": "m", "input": ["a", 1]}')
+    Traceback (most recent call last):
+    ...
+    regionmarker.gateway.errors.Failure: 'input' must be a string, or a list of strings, tokens or ...
+    """
+    try:
+        asked = _decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise _explain(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise bad_request("the body of the request is not valid JSON", code="invalid_json") from None
+    inputs, in_tokens = _inputs(asked.input)
+    return Question(
+        inputs=inputs,
+        in_tokens=in_tokens,
+        model=asked.model,
+        base64=asked.encoding_format == "base64",
+        dimensions=None if asked.dimensions is msgspec.UNSET else asked.dimensions,
+        user=None if asked.user is msgspec.UNSET else asked.user,
+    )
+
+
+def _inputs(given: str | list[str | int | list[int]]) -> tuple[list[str] | list[list[int]], bool]:
+    """Return the inputs as a list of texts or a list of token lists, and which of the two."""
+    if isinstance(given, str):
+        given = [given]
+    kinds = set(map(type, given))
+    if len(kinds) != 1:
+        if kinds:
+            raise bad_request(
+                "'input' must be a string, or a list of strings, tokens or lists of tokens; it mixes them", "input"
+            )
+        raise bad_request("'input' must not be empty", "input")
+    if kinds == {int}:
+        given = [given]  # type: ignore[list-item]
+    if len(given) > MOST_INPUTS:
+        raise bad_request(f"'input' must hold at most {MOST_INPUTS} inputs, but holds {len(given)}", "input")
+    if not all(given):
+        raise bad_request(f"'input[{[bool(one) for one in given].index(False)}]' must not be empty", "input")
+    if kinds == {str}:
+        return given, False  # type: ignore[return-value]
+    _check_tokens(given)  # type: ignore[arg-type]
+    return given, True  # type: ignore[return-value]
+
+
+def _check_tokens(inputs: list[list[int]]) -> None:
+    lengths = [len(tokens) for tokens in inputs]
+    longest = max(lengths)
+    if longest > MOST_TOKENS:
+        where = lengths.index(longest)
+        raise bad_request(f"'input[{where}]' must have at most {MOST_TOKENS} tokens, but has {longest}", "input")
+    if sum(lengths) > MOST_TOKENS_IN_ALL:
+        raise bad_request(
+            f"'input' must have at most {MOST_TOKENS_IN_ALL} tokens in all, but has {sum(lengths)}", "input"
+        )
+
+
+def _explain(complaint: str) -> Failure:
+    """Put a complaint of the decoder into OpenAI's words; it names places and types, never values."""
+    if missing := _MISSING.search(complaint):
+        return bad_request(
+            f"you must provide the parameter '{missing[1]}'", missing[1], code="missing_required_parameter"
+        )
+    if unknown := _UNKNOWN.search(complaint):
+        name = unknown[1][:64]
+        return bad_request(f"unrecognised request argument supplied: {name}", name, code="unknown_parameter")
+    param = _PARAM.search(complaint)
+    if param is None:
+        return bad_request("the body of the request must be a JSON object", code="invalid_json")
+    if param[1] == "encoding_format":
+        return bad_request("'encoding_format' must be 'float' or 'base64'", param[1])
+    plain = complaint.partition(" - at ")[0].replace("`", "'")
+    return bad_request(f"'{param[1]}' cannot be used: {plain[:1].lower()}{plain[1:]}", param[1], code="invalid_type")
+
+
+# The body of a 200: vectors as shortest float32 numbers or as base64 of little-endian float32.  Vectors are encoded
+# row by row as they are marked, so that a large answer is ready as soon as its last row has come, and it is sent in
+# pieces: nothing is ever held twice.
+
+Coded = bytes | memoryview
+"""One vector as it is sent, without the quotes around it."""
+
+_PIECE = 1 << 19  # bytes sent at once
+
+
+class Format(NamedTuple):
+    """How vectors are written."""
+
+    encode: Callable[[Floats], list[Coded]]
+    quote: bytes  # what stands around each
+
+
+def as_base64(rows: Floats) -> list[Coded]:
+    """Return each row (n, D) in base64.
+
+    Examples
+    --------
+    >>> as_base64(np.float32([[1.0, 0.0]]))
+    [b'AACAPwAAAAA=']
+    """
+    rows = np.ascontiguousarray(rows, dtype="<f4")
+    if rows.shape[1] % 3:
+        return [pybase64.b64encode(row.data) for row in rows]
+    coded = memoryview(pybase64.b64encode(rows.data))  # three numbers are sixteen letters: no padding between rows
+    size = rows.shape[1] // 3 * 16
+    return [coded[start : start + size] for start in range(0, len(coded), size)]
+
+
+def as_numbers(rows: Floats) -> list[Coded]:
+    """Return each row (n, D) as a JSON list of the shortest numbers that read back as the same float32.
+
+    Examples
+    --------
+    >>> as_numbers(np.float32([[0.1, 1.0]]))
+    [b'[0.1,1.0]']
+    """
+    return [orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY) for row in np.ascontiguousarray(rows)]
+
+
+BASE64 = Format(as_base64, b'"')
+NUMBERS = Format(as_numbers, b"")
+
+
+@cache
+def _befores(magnitude: int, quote: bytes) -> list[bytes]:
+    """Return what stands before each of 2 ** magnitude vectors."""
+    begin = b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":' + quote
+    middle = quote + b'},{"object":"embedding","index":%d,"embedding":' + quote
+    return [begin, *(middle % index for index in range(1, 1 << magnitude))]
+
+
+def body_of(vectors: Sequence[Coded], model: str, tokens: int, quote: bytes = b"") -> list[Coded]:
+    """Return the body in parts, to be joined or sent one after the other.
+
+    Examples
+    --------
+    >>> print(b"".join(body_of([b"[1.0]"], "m", 3)).decode())
+    {"object":"list","data":[{"object":"embedding","index":0,"embedding":[1.0]}],"model":"m","usage":{"prompt_tokens":3,...
+    """
+    befores = _befores(len(vectors).bit_length(), quote)
+    parts: list[Coded] = [part for pair in zip(befores, vectors, strict=False) for part in pair]
+    end = b'%b}],"model":%b,"usage":{"prompt_tokens":%d,"total_tokens":%d}}'
+    parts.append(end % (quote, orjson.dumps(model), tokens, tokens))
+    return parts
+
+
+def pieces(parts: Sequence[Coded], size: int = _PIECE) -> Iterator[bytes]:
+    """Join parts into pieces of about ``size`` bytes.
+
+    Examples
+    --------
+    >>> list(pieces([b"ab", b"cd", b"ef"], size=4))
+    [b'abcd', b'ef']
+    """
+    first = total = 0
+    for place, part in enumerate(parts):
+        total += len(part)
+        if total >= size:
+            yield b"".join(parts[first : place + 1])
+            first, total = place + 1, 0
+    if first < len(parts):
+        yield b"".join(parts[first:])

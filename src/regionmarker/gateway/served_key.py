@@ -1,0 +1,269 @@
+"""The key that a gateway serves with: one immutable snapshot at a time, swapped whole.
+
+A request takes the snapshot once, at its start, so that every vector of one response is marked by one version of the
+key, whatever is loaded in the meantime. Only what a serving key holds is kept: a full key file is opened, its serving
+key is derived, and the rest is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from structlog.typing import FilteringBoundLogger
+
+from regionmarker.crypto.envelope import Kind
+from regionmarker.crypto.secret import Sealed
+from regionmarker.errors import InputError, OutsideError, RegionMarkerError
+from regionmarker.keys.files import KeyRing, given_opener, kind_of_file, open_serving
+from regionmarker.keys.serving import ServingKey
+from regionmarker.marking.marker import RegionMarker
+from regionmarker.marks.number_format import Grid
+from regionmarker.vectors import Floats
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Snapshot(Sealed):
+    """One version of the key, ready to mark.
+
+    Attributes
+    ----------
+    marker
+        Made from a serving key: it can mark for the tenants served, and nothing else.
+    key_id
+        The key's public name.
+    version
+        Counts up with every swap of a :class:`Keyhold`.
+    commitment
+        What was published about the key, where it is known; serving keys of earlier versions do not tell.
+    """
+
+    marker: RegionMarker
+    key_id: str
+    version: int = 1
+    commitment: str | None = None
+
+    @property
+    def width(self) -> int:
+        """The embeddings' width D."""
+        return self.marker.n_features_in_
+
+    @property
+    def grid(self) -> Grid:
+        """The grid of numbers that served vectors lie on."""
+        return self.marker.serving_.grid
+
+    @property
+    def tenants(self) -> tuple[str, ...]:
+        """The tenants with a mark of their own in this key."""
+        return self.marker.serving_.tenants
+
+    def mark(self, rows: Floats, tenant: str, out: Floats) -> Floats:
+        """Mark rows (n, D) into ``out``; rows that are not finite or not of unit length are an ``InputError``."""
+        return self.marker.transform(rows, tenant=tenant, out=out)
+
+
+class Keyhold:
+    """Holds the snapshot that new requests are served with.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.standard_normal((400, 32)).astype(np.float32)
+    >>> rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    >>> marker = RegionMarker(seed=1, pool=64, reservoir=256).fit([f"text {n}" for n in range(400)], embeddings=rows)
+    >>> hold = Keyhold(marker.key_.serving())
+    >>> hold.current().version, hold.swap(marker.key_.serving(["acme"])).tenants, hold.current().version
+    (1, ('acme',), 2)
+    """
+
+    def __init__(self, serving: ServingKey, *, commitment: str | None = None, normalise: bool = False) -> None:
+        self._normalise = normalise
+        self._current = self._snapshot(serving, commitment, 1)
+
+    def current(self) -> Snapshot:
+        """Return the snapshot; take it once a request."""
+        return self._current
+
+    def swap(self, serving: ServingKey, *, commitment: str | None = None) -> Snapshot:
+        """Serve new requests with another key; those under way finish with theirs."""
+        if serving.width != self._current.width:
+            raise InputError(
+                f"the new key is for width {serving.width}, the one in use for {self._current.width}: "
+                "start another gateway for another upstream model"
+            )
+        self._current = self._snapshot(serving, commitment, self._current.version + 1)
+        return self._current
+
+    def _snapshot(self, serving: ServingKey, commitment: str | None, version: int) -> Snapshot:
+        marker = RegionMarker.from_serving(serving)
+        marker.set_params(normalise=self._normalise)
+        snapshot = Snapshot(marker, serving.id, version, commitment)
+        row = np.zeros((1, serving.width), dtype=np.float32)
+        row[0, 0] = 1.0
+        snapshot.mark(row, "", np.empty_like(row))  # loads and compiles the kernel before the first request needs it
+        return snapshot
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Opened(Sealed):
+    """What :func:`open_key` found: a serving key, and the commitment where the file could tell."""
+
+    serving: ServingKey
+    commitment: str | None
+
+
+def open_key(
+    path: str | os.PathLike[str],
+    tenants: Sequence[str] = (),
+    *,
+    passphrase: str | None = None,
+    secret_file: str | os.PathLike[str] | None = None,
+) -> Opened:
+    """Read a serving key file; or a key file, of which only the serving key for ``tenants`` is kept.
+
+    A TEST key is refused: anyone can make it again.
+    """
+    from regionmarker.keys.commitment import commit
+
+    path = Path(path)
+    if kind_of_file(path) is Kind.SERVING:
+        serving = open_serving(path, given_opener(passphrase, secret_file))
+        commitment = serving.commitment or None  # files of earlier versions do not tell
+        missing = sorted(set(tenants) - {"", *serving.tenants})
+        if missing:
+            raise InputError(f"the serving key {path} lacks the tenant {missing[0]}: export it again with --tenant")
+    else:
+        key = KeyRing.load(path, passphrase=passphrase, secret_file=secret_file).primary
+        serving, commitment = key.serving(tenants), None if key.test else commit(key)
+    if serving.test:
+        raise InputError(f"{path} holds a TEST key, which anyone can make again: make a real one with keygen")
+    return Opened(serving, commitment)
+
+
+# A new key without a restart: the key file is replaced, the gateway notices, checks it and swaps it in.  Whoever
+# rotates replaces the file by renaming another one over it (as ``key export-serving --force`` does), or tells the
+# gateway by SIGHUP or from the console. A file that cannot be opened or does not fit keeps the old key in use, and is
+# complained about once, loudly, until it is mended. Requests under way finish with the key that they began with.
+
+EVERY_SECONDS = 2.0
+
+
+class KeyWatch:
+    """Watches a key file for a gateway.
+
+    Parameters
+    ----------
+    path
+        The key file.
+    open_it
+        Opens and checks it, off the event loop; raises a ``RegionMarkerError`` where it is not fit to serve.
+    keyhold
+        Whose key is swapped.
+    logger, registry
+        Where it is told.
+    names
+        The tenants that the key is derived for, where the file is a whole key: a new one calls for a new serving key.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        open_it: Callable[[], Opened],
+        keyhold: Keyhold,
+        logger: FilteringBoundLogger,
+        registry: CollectorRegistry,
+        names: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        self._names = names
+        self._seen: tuple[str, tuple[str, ...]] = ("", ())
+        self._path, self._open, self._keyhold, self._logger = path, open_it, keyhold, logger
+        self._seen = self._fingerprint()
+        self._lock: asyncio.Lock | None = None
+        self.trouble = ""
+        self._reloads = Counter(
+            "regionmarker_key_reloads", "Times that a key file was loaded again.", ["outcome"], registry=registry
+        )
+        self._stale = Gauge(
+            "regionmarker_key_stale", "1 while the key file is newer than the key in use.", registry=registry
+        )
+
+    async def run(self, every: float = EVERY_SECONDS) -> None:
+        """Look for ever whether the file is another one."""
+        while True:
+            await asyncio.sleep(every)
+            await self.look()
+
+    async def look(self) -> bool:
+        """Load the file if it is another one than before; return whether the key was swapped."""
+        found = await asyncio.to_thread(self._fingerprint)
+        if found == self._seen:
+            return False
+        return await self.reload()
+
+    async def reload(self) -> bool:
+        """Load the file and swap the key; a file that does not do keeps the old one. Return whether it was swapped."""
+        if self._lock is None:
+            self._lock = asyncio.Lock()
+        async with self._lock:  # SIGHUP, the console and the watch may ask at once
+            found = await asyncio.to_thread(self._fingerprint)
+            try:
+                opened = await asyncio.to_thread(self._open)
+                self._check(opened)
+                snapshot = await asyncio.to_thread(self._swap, opened)
+            except (RegionMarkerError, OSError) as error:
+                self._seen = found  # tried: not again before it changes
+                self._complain(str(error))
+                return False
+            self._seen = found
+            self.trouble = ""
+            self._stale.set(0)
+            self._reloads.labels("swapped").inc()
+            self._logger.warning("serving with a new key", key_id=snapshot.key_id, version=snapshot.version)
+            return True
+
+    def _swap(self, opened: Opened) -> Snapshot:
+        return self._keyhold.swap(opened.serving, commitment=opened.commitment)
+
+    def _check(self, opened: Opened) -> None:
+        current = self._keyhold.current()
+        if opened.serving.width != current.width:
+            raise InputError(
+                f"the new key is for width {opened.serving.width}, the one in use for {current.width}: "
+                "start another gateway for another upstream model"
+            )
+        if opened.serving.grid is not current.grid:
+            raise InputError(
+                f"the new key has the grid {opened.serving.grid.value}, the one in use {current.grid.value}: a change "
+                "of grid shows which vectors came before; start another gateway for another upstream model"
+            )
+        lost = sorted(set(current.tenants) - set(opened.serving.tenants))
+        if lost:
+            raise InputError(
+                f"the new key lacks {len(lost)} tenants that are served now, such as {lost[0]}: "
+                "export it again with the names that tenants list --names prints"
+            )
+
+    def _complain(self, reason: str) -> None:
+        self._reloads.labels("refused").inc()
+        self._stale.set(1)
+        self.trouble = reason
+        self._logger.error("THE NEW KEY FILE IS NOT USED, the old key goes on serving", reason=reason)
+
+    def _fingerprint(self) -> tuple[str, tuple[str, ...]]:
+        """Return what tells one key from the next: a digest, because times and sizes may be the same, and the names."""
+        try:
+            names = tuple(sorted(self._names()))
+        except OutsideError:
+            names = self._seen[1]  # the database is away: that changes no key
+        try:
+            with self._path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest(), names
+        except OSError as error:
+            return f"unreadable: {error.errno}", names

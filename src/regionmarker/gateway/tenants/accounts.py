@@ -1,0 +1,259 @@
+"""API keys: made here, shown once, kept as digests, compared in constant time.
+
+``rm-<id>-<secret>``: sixteen hexadecimal digits that may be seen, by which a key is looked up, and 256 random bits that
+may not. What is stored is the SHA-256 of the whole. A fast hash is enough, because nobody can guess 256 bits; the
+public id is why no comparison of secrets is left to a database's index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Self
+
+import sqlalchemy as sa
+
+from regionmarker.errors import InputError
+from regionmarker.gateway.tenants.database import api_keys, open_database, reading, tenants, told, usage, writing
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection, Engine
+
+_SHAPE = re.compile(r"rm-([0-9a-f]{16})-[A-Za-z0-9_-]{43}")
+_NOBODY = "0" * 64
+
+
+def new_api_key() -> str:
+    """Make an API key.
+
+    Examples
+    --------
+    >>> api_key_id(new_api_key()) is None
+    False
+    """
+    return f"rm-{secrets.token_hex(8)}-{secrets.token_urlsafe(32)}"
+
+
+def api_key_id(api_key: str) -> str | None:
+    """Return the public part of an API key; nothing where it is not shaped like one of ours.
+
+    Examples
+    --------
+    >>> api_key_id("rm-0123456789abcdef-" + 43 * "x"), api_key_id("sk-other")
+    ('0123456789abcdef', None)
+    """
+    found = _SHAPE.fullmatch(api_key)
+    return found[1] if found else None
+
+
+def digest_of(api_key: str) -> str:
+    """Return what is stored of an API key."""
+    return hashlib.sha256(api_key.encode()).hexdigest()
+
+
+def matches(api_key: str, stored: str | None) -> bool:
+    """Compare an API key with a stored digest; with none stored the same work is done.
+
+    Examples
+    --------
+    >>> key = new_api_key()
+    >>> matches(key, digest_of(key)), matches(key, None)
+    (True, False)
+    """
+    same = hmac.compare_digest(digest_of(api_key), stored or _NOBODY)
+    return same and stored is not None
+
+
+# The roster: adding, listing, changing and revoking tenants.
+
+MODES = ("mark", "shadow")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a tenant may ask; ``None`` is no limit.
+
+    Examples
+    --------
+    >>> Limits(requests_per_minute=0)
+    Traceback (most recent call last):
+    ...
+    regionmarker.errors.InputError: requests_per_minute must be at least 1, but is 0
+    """
+
+    requests_per_minute: int | None = None
+    inputs_in_flight: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and value < 1:
+                raise InputError(f"{name} must be at least 1, but is {value}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the roster says of one tenant."""
+
+    name: str
+    mode: str
+    requests_per_minute: int | None
+    inputs_in_flight: int | None
+    created: str
+    api_key_ids: tuple[str, ...]  # those that work
+    revoked_key_ids: tuple[str, ...]
+    requests: int
+    inputs: int
+    tokens: int
+
+    @property
+    def active(self) -> bool:
+        """Whether any API key of this tenant works."""
+        return bool(self.api_key_ids)
+
+
+class Roster:
+    """The tenants of one database. Every method is one transaction.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> roster = Roster.open(tempfile.mkdtemp() + "/tenants.db")
+    >>> key = roster.add("acme", limits={"requests_per_minute": 600})
+    >>> [(entry.name, entry.active) for entry in roster.entries()]
+    [('acme', True)]
+    >>> roster.revoke("acme")
+    1
+    >>> roster.entries()[0].active
+    False
+    >>> roster.close()
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @classmethod
+    def open(cls, address: str) -> Self:
+        """Open a database; see :func:`regionmarker.gateway.tenants.database.open_database`."""
+        return cls(open_database(address))
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self.engine.dispose()
+
+    def add(self, name: str, *, limits: Mapping[str, int | None] | None = None, mode: str = "mark") -> str:
+        """Enter a tenant; return its first API key, which is nowhere stored."""
+        check_name(name)
+        check_mode(mode)
+        with told(self.engine), writing(self.engine) as connection:
+            same = sa.select(tenants.c.name).where(tenants.c.folded == name.lower())
+            known = connection.execute(same).scalar()
+            if known is not None:
+                raise InputError(
+                    f"tenant {known} exists already: give it another API key with tenants renew {known}"
+                    if known == name
+                    else f"tenant {name} differs from {known} by case alone: choose another name"
+                )
+            values = {**vars(Limits(**(limits or {}))), "mode": mode, "created": _now()}
+            connection.execute(sa.insert(tenants).values(name=name, folded=name.lower(), **values))
+            return _give_key(connection, name)
+
+    def renew(self, name: str) -> str:
+        """Give a tenant a further API key; the others go on working until they are revoked."""
+        with told(self.engine), writing(self.engine) as connection:
+            _must_exist(connection, name)
+            return _give_key(connection, name)
+
+    def change(self, name: str, *, limits: Mapping[str, int | None] | None = None, mode: str | None = None) -> None:
+        """Change the limits that are given, or the mode; API keys stay."""
+        if mode is not None:
+            check_mode(mode)
+        Limits(**(limits or {}))
+        values = {**(limits or {}), **({} if mode is None else {"mode": mode})}
+        with told(self.engine), writing(self.engine) as connection:
+            _must_exist(connection, name)
+            if values:
+                connection.execute(sa.update(tenants).where(tenants.c.name == name).values(**values))
+
+    def revoke(self, name: str, key_id: str | None = None) -> int:
+        """Revoke all API keys of a tenant, or one; return how many were revoked. The tenant stays on the roster."""
+        chosen = (api_keys.c.tenant == name) & api_keys.c.revoked.is_(None)
+        if key_id is not None:
+            chosen &= api_keys.c.id == key_id
+        with told(self.engine), writing(self.engine) as connection:
+            _must_exist(connection, name)
+            done = connection.execute(sa.update(api_keys).where(chosen).values(revoked=_now()))
+            if key_id is not None and done.rowcount == 0:
+                raise InputError(f"tenant {name} has no working API key {key_id}: see tenants list")
+            return int(done.rowcount)
+
+    def entries(self) -> list[Entry]:
+        """Return every tenant that ever was, by name, with its usage so far."""
+        totals = [sa.func.sum(usage.c[unit]).label(unit) for unit in ("requests", "inputs", "tokens")]
+        with told(self.engine), reading(self.engine) as connection:
+            rows = connection.execute(sa.select(tenants).order_by(tenants.c.name)).mappings().all()
+            keys = connection.execute(sa.select(api_keys).order_by(api_keys.c.created, api_keys.c.id)).mappings().all()
+            used = connection.execute(sa.select(usage.c.tenant, *totals).group_by(usage.c.tenant)).mappings().all()
+        sums = {row["tenant"]: row for row in used}
+        return [_entry(row, [key for key in keys if key["tenant"] == row["name"]], sums) for row in rows]
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that would not survive an API, a metric, a page and a shell unchanged.
+
+    Examples
+    --------
+    >>> check_name("acme-2")
+    >>> check_name("two words")
+    Traceback (most recent call last):
+    ...
+    regionmarker.errors.InputError: a tenant's name has 1 to 64 letters, digits and . _ @ -, and begins with a ...
+    """
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            "a tenant's name has 1 to 64 letters, digits and . _ @ -, and begins with a letter or a digit: "
+            f"{name[:80]!r} does not"
+        )
+
+
+def check_mode(mode: str) -> None:
+    """Refuse a mode that does not exist."""
+    if mode not in MODES:
+        raise InputError(f"mode {mode!r} is not known: use {' or '.join(MODES)}")
+
+
+def _give_key(connection: Connection, name: str) -> str:
+    key = new_api_key()
+    values = {"id": api_key_id(key), "tenant": name, "digest": digest_of(key), "created": _now()}
+    connection.execute(sa.insert(api_keys).values(**values))
+    return key
+
+
+def _must_exist(connection: Connection, name: str) -> None:
+    if connection.execute(sa.select(tenants.c.name).where(tenants.c.name == name)).scalar() is None:
+        raise InputError(f"there is no tenant {name[:80]!r}: see tenants list")
+
+
+def _entry(row: Any, keys: list[Any], sums: dict[str, Any]) -> Entry:
+    used = sums.get(row["name"], {})
+    return Entry(
+        name=row["name"],
+        mode=row["mode"],
+        requests_per_minute=row["requests_per_minute"],
+        inputs_in_flight=row["inputs_in_flight"],
+        created=row["created"],
+        api_key_ids=tuple(key["id"] for key in keys if key["revoked"] is None),
+        revoked_key_ids=tuple(key["id"] for key in keys if key["revoked"] is not None),
+        requests=int(used.get("requests", 0)),
+        inputs=int(used.get("inputs", 0)),
+        tokens=int(used.get("tokens", 0)),
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,220 @@
+"""First and second moments of a stream of embeddings: all that a linear reducer needs to know.
+
+n, sum_i e_i and sum_i e_i e_i^T are sums, so they can be taken block by block over data larger than memory, and over
+shards in any order. They are kept in float64: the same corpus in other blocks gives the same key to about 1e-13.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from regionmarker.corpus import TextSet
+from regionmarker.crypto.secret import Secret
+from regionmarker.errors import InputError
+from regionmarker.marks.number_format import Grid, combine, detect_grid
+from regionmarker.vectors import AnyArray, Doubles, Floats, check_rows
+
+_BLOCK = 4096
+
+
+class Moments:
+    """Running count, sum and second moment of rows of one width.
+
+    Examples
+    --------
+    >>> rows = np.eye(2, dtype=np.float32)
+    >>> moments = Moments(width=2)
+    >>> moments.update(rows)
+    >>> moments.count, moments.mean().tolist()
+    (2, [0.5, 0.5])
+    """
+
+    def __init__(self, width: int) -> None:
+        self.count = 0
+        self._sum = np.zeros(width)  # (D,)
+        self._outer = np.zeros((width, width))  # (D, D)
+
+    def update(self, rows: Floats) -> None:
+        """Take in the rows of a block, (n, D)."""
+        for start in range(0, len(rows), _BLOCK):
+            block = rows[start : start + _BLOCK].astype(np.float64)
+            self.count += len(block)
+            self._sum += block.sum(axis=0)
+            self._outer += block.T @ block
+
+    def merge(self, other: Moments) -> None:
+        """Take in what another pass saw."""
+        self.count += other.count
+        self._sum += other._sum
+        self._outer += other._outer
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return what :meth:`from_arrays` needs."""
+        return {"count": np.array(self.count), "sum": self._sum, "outer": self._outer}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Moments:
+        """Rebuild moments that were taken elsewhere."""
+        moments = cls(0)
+        moments.count, moments._sum, moments._outer = int(arrays["count"]), arrays["sum"], arrays["outer"]
+        return moments
+
+    def mean(self) -> Doubles:
+        """Return mu, (D,)."""
+        return self._sum / self.count
+
+    def second_moment(self) -> Doubles:
+        """Return E[e e^T], (D, D): what truncated SVD diagonalises."""
+        return self._outer / self.count
+
+    def covariance(self) -> Doubles:
+        """Return E[(e - mu)(e - mu)^T], (D, D): what PCA diagonalises."""
+        mean = self.mean()
+        return self.second_moment() - np.outer(mean, mean)
+
+
+# One pass over a corpus: everything a key is made from.  A survey keeps the moments of all embeddings, the output
+# grid they lie on, and a uniform sample of the distinct texts. The sample is the texts with the smallest keyed
+# hashes, so it depends neither on the order of the corpus nor on how it is cut into blocks, duplicates fall together
+# by themselves, and nobody without the key can tell which texts are in it.
+
+_DIGEST_BYTES = 16
+
+
+class Survey:
+    """What one streaming pass over (texts, embeddings) blocks leaves behind.
+
+    Parameters
+    ----------
+    sample_key : Secret
+        Keys the hash that chooses the sample.
+    sample_size : int
+        How many distinct texts to keep.
+    """
+
+    def __init__(self, sample_key: Secret, sample_size: int) -> None:
+        self.sample_key = sample_key
+        self.sample_size = sample_size
+        self._kept: dict[bytes, tuple[str, Floats]] = {}
+        self._ceiling = b"\xff" * (_DIGEST_BYTES + 1)
+        self._moments: Moments | None = None
+        self._grid: Grid | None = None
+        self.rows = 0
+
+    def update(self, texts: Sequence[str], embeddings: Floats) -> None:
+        """Take in a block: one row of ``embeddings`` (n, D) a text."""
+        if len(texts) != len(embeddings):
+            raise InputError(f"there are {len(texts)} texts but {len(embeddings)} embeddings: give one row a text")
+        if not len(texts):
+            return
+        if self._moments is None:
+            self._moments = Moments(embeddings.shape[1])
+        elif embeddings.shape[1] != self.width:
+            raise InputError(
+                f"embeddings have width {embeddings.shape[1]} from row {self.rows} on but {self.width} before: "
+                "use one encoder for the whole corpus"
+            )
+        check_rows(embeddings, first_row=self.rows)
+        grid = detect_grid(embeddings)
+        self._grid = grid if self._grid is None else combine(self._grid, grid)
+        self._moments.update(embeddings)
+        self._sample(texts, embeddings)
+        self.rows += len(texts)
+
+    @property
+    def moments(self) -> Moments:
+        """The moments of all rows seen."""
+        if self._moments is None:
+            raise InputError("the corpus is empty: give at least one text")
+        return self._moments
+
+    @property
+    def width(self) -> int:
+        """The embeddings' width D."""
+        return len(self.moments.mean())
+
+    @property
+    def grid(self) -> Grid:
+        """The coarsest grid that holds every value seen."""
+        return self._grid or Grid.float32
+
+    def part(self) -> Survey:
+        """Return an empty survey for a part of the same corpus; :meth:`merge` takes it in."""
+        return Survey(self.sample_key, self.sample_size)
+
+    def merge(self, other: Survey) -> None:
+        """Take in what another survey saw of the same corpus, in the corpus's order."""
+        if other._moments is None:
+            return
+        if self._moments is None:
+            self._moments, self._grid = Moments(other.width), other.grid
+        elif other.width != self.width:
+            raise InputError(
+                f"embeddings have width {other.width} in one file and {self.width} in another: "
+                "use one encoder for the whole corpus"
+            )
+        self._moments.merge(other._moments)
+        self._grid = combine(self.grid, other.grid)
+        self.rows += other.rows
+        self._kept = {**other._kept, **self._kept}
+        self._prune()
+
+    def to_bytes(self) -> bytes:
+        """Write what the survey saw; whoever reads it knows the sample, so it travels sealed."""
+        self._prune()
+        digests = sorted(self._kept)
+        texts = json.dumps([self._kept[digest][0] for digest in digests]).encode()
+        arrays: dict[str, Any] = {
+            "rows": np.array(self.rows),
+            "grid": np.array(self.grid.value),
+            "digests": np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, _DIGEST_BYTES),
+            "texts": np.frombuffer(texts, dtype=np.uint8),
+            "embeddings": np.stack([self._kept[digest][1] for digest in digests]) if digests else np.zeros((0, 0)),
+            **({} if self._moments is None else self._moments.arrays()),
+        }
+        content = io.BytesIO()
+        np.savez(content, **arrays)
+        return content.getvalue()
+
+    def read(self, content: bytes) -> Survey:
+        """Read what :meth:`to_bytes` wrote of a part of this corpus."""
+        part = self.part()
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            if "count" not in arrays:
+                return part
+            part._moments, part._grid = Moments.from_arrays(arrays), Grid(str(arrays["grid"]))
+            part.rows = int(arrays["rows"])
+            texts = json.loads(arrays["texts"].tobytes())
+            found = zip(arrays["digests"], texts, arrays["embeddings"], strict=True)
+            part._kept = {digest.tobytes(): (text, row) for digest, text, row in found}
+        return part
+
+    def sample(self) -> TextSet:
+        """Return the sample, in the (secret, uniformly random) order of its hashes."""
+        chosen = [self._kept[digest] for digest in sorted(self._kept)[: self.sample_size]]
+        if not chosen:
+            raise InputError("the corpus is empty: give at least one text")
+        return TextSet(tuple(text for text, _ in chosen), np.stack([row for _, row in chosen]))
+
+    def _sample(self, texts: Sequence[str], embeddings: Floats) -> None:
+        for row, text in enumerate(texts):
+            if not isinstance(text, str) or not text.strip():
+                raise InputError(f"text {self.rows + row} is empty or not a string: remove it from the corpus")
+            digest = hashlib.blake2b(text.encode(), key=self.sample_key.reveal(), digest_size=_DIGEST_BYTES).digest()
+            if digest < self._ceiling and digest not in self._kept:
+                self._kept[digest] = (text, embeddings[row].copy())
+                if len(self._kept) >= 2 * self.sample_size + 1024:
+                    self._prune()
+
+    def _prune(self) -> None:
+        smallest = sorted(self._kept)[: self.sample_size]
+        if len(smallest) < self.sample_size:
+            return
+        self._kept = {digest: self._kept[digest] for digest in smallest}
+        self._ceiling = smallest[-1]

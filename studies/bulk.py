@@ -1,0 +1,221 @@
+"""How fast bulk marking is beside a plain copy of the same files, how much memory it takes, how it scales on Ray.
+
+    python studies/bulk.py throughput [--gigabytes 4] [--codec none|zstd] [--rounds 3]
+    python studies/bulk.py memory [--gigabytes 1 4 16]
+    python studies/bulk.py scaling [--gigabytes 1] [--workers 1 2]
+
+The plain copy reads each Parquet file in batches and writes them again with the same options: one loop, pyarrow's own
+threads, no digest and no sync. Every run is a process of its own; wall-clock and processor time are both reported,
+because on a machine with other work only the second means much. Files go to TMPDIR and are removed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+WIDTH = 1536
+SHARD_ROWS = 40_000  # about a quarter of a gigabyte
+SHARD_BYTES = SHARD_ROWS * WIDTH * 4
+
+
+def make_key(folder: Path) -> None:
+    import numpy as np
+
+    from regionmarker import RegionMarker
+
+    rows = np.random.default_rng(1).standard_normal((2000, WIDTH), dtype=np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    texts = [f"text {number}" for number in range(len(rows))]
+    RegionMarker(pool=64, reservoir=256, grid="float32").fit(texts, embeddings=rows).save(folder / "key.rmkey")
+
+
+def make_shards(folder: Path, gigabytes: float, codec: str, *, linked: bool = False) -> Path:
+    """Write shards of unit rows; ``linked``: the same file under many names, where only the volume matters."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    source = folder / f"in-{codec}-{gigabytes}"
+    source.mkdir()
+    rows = np.random.default_rng(0).standard_normal((SHARD_ROWS, WIDTH), dtype=np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    for shard in range(max(1, round(gigabytes * 1e9 / SHARD_BYTES))):
+        path = source / f"part-{shard:04d}.parquet"
+        if linked and shard:
+            path.hardlink_to(source / "part-0000.parquet")
+            continue
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.roll(rows, shard, axis=1).reshape(-1)), WIDTH)
+        ids = pa.array(range(shard * SHARD_ROWS, (shard + 1) * SHARD_ROWS))
+        table = pa.table({"id": ids, "embedding": vectors})
+        pq.write_table(
+            table, path, compression=codec, use_dictionary=["id"], write_statistics=["id"], row_group_size=8192
+        )
+    return source
+
+
+def copy(source: Path, target: Path) -> None:
+    import contextlib
+
+    import pyarrow.parquet as pq
+
+    from regionmarker.bulk.formats import ParquetSource
+
+    target.mkdir()
+    for path in sorted(source.iterdir()):
+        with contextlib.ExitStack() as stack:
+            options = ParquetSource(stack, path).layout("embedding")
+            file = stack.enter_context(pq.ParquetFile(path))
+            writer = stack.enter_context(pq.ParquetWriter(target / path.name, file.schema_arrow, **options))
+            for batch in file.iter_batches(batch_size=8192):
+                writer.write_batch(batch)
+
+
+def mark(source: Path, target: Path, engine: str = "local", workers: int | None = None) -> None:
+    from regionmarker.bulk.job import Job
+    from regionmarker.bulk.manifest import KeyName
+    from regionmarker.bulk.run import local_engine, run_job
+    from regionmarker.keys.openers import KeyReference
+
+    reference = KeyReference(str(source.parent / "key.rmkey"))
+    marker = reference.open()
+    job = Job(str(source), str(target))
+    if engine == "ray":
+        from regionmarker.bulk.ray_engine import ray_engine
+
+        chosen = ray_engine(job, reference, workers=workers)
+    else:
+        chosen = local_engine(job, marker, workers)
+    assert run_job(job, KeyName.of(marker), chosen).whole
+
+
+def child(what: str, source: Path, target: Path, workers: int | None) -> None:
+    """Do one thing, and print how long it took and how much memory was the most."""
+    if what == "copy":
+        import pyarrow.parquet  # noqa: F401 - what is loaded before the clock starts
+    else:
+        import numpy as np
+
+        from regionmarker import RegionMarker
+
+        width = RegionMarker.load(source.parent / "key.rmkey").transform(np.eye(1, WIDTH, dtype=np.float32)).shape[1]
+        assert width == WIDTH  # and the kernel is compiled
+    if what == "ray":
+        import ray
+
+        from regionmarker.bulk.ray_engine import _import_ray
+
+        _import_ray()
+        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, object_store_memory=100_000_000)
+    start, before = time.perf_counter(), processor_seconds()
+    if what == "copy":
+        copy(source, target)
+    else:
+        mark(source, target, "ray" if what == "ray" else "local", workers)
+    facts = {
+        "seconds": time.perf_counter() - start,
+        "processor_seconds": processor_seconds() - before,
+        "peak_megabytes": peak_megabytes(),
+    }
+    print(json.dumps(facts))
+
+
+def peak_megabytes() -> float:
+    """Return this process's own peak; getrusage would count what its parent had in memory when it was started."""
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) / 1024
+
+
+def processor_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def run(what: str, source: Path, target: Path, workers: int | None = None) -> dict[str, float]:
+    command = [sys.executable, __file__, "child", what, str(source), str(target)]
+    done = subprocess.run(
+        [*command, *([] if workers is None else ["--workers", str(workers)])],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    shutil.rmtree(target)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def throughput(folder: Path, options: Any) -> dict[str, Any]:
+    (size,) = options.gigabytes
+    source = make_shards(folder, size, options.codec)
+    make_key(folder)
+    rounds = []
+    for _ in range(options.rounds):
+        copied, marked = (run(what, source, folder / "out") for what in ("copy", "mark"))
+        rounds.append({"copy": copied, "mark": marked, "ratio": copied["seconds"] / marked["seconds"]})
+        print(json.dumps(rounds[-1]), flush=True)
+    ratios = sorted(found["ratio"] for found in rounds)
+    best = {what: min(found[what]["seconds"] for found in rounds) for what in ("copy", "mark")}
+    return {
+        "gigabytes": size, "codec": options.codec, "median_ratio": ratios[len(ratios) // 2],
+        "best_ratio_of_bests": best["copy"] / best["mark"], "best_seconds": best,
+    }  # fmt: skip
+
+
+def memory(folder: Path, options: Any) -> dict[str, Any]:
+    make_key(folder)
+    peaks = {}
+    for size in options.gigabytes:
+        source = make_shards(folder, size, "none", linked=True)
+        found = run("mark", source, folder / "out")
+        shutil.rmtree(source)
+        peaks[str(size)] = found["peak_megabytes"]
+        print(json.dumps({"gigabytes": size, **found}), flush=True)
+    return {"peak_megabytes": peaks, "largest_over_smallest": max(peaks.values()) / min(peaks.values())}
+
+
+def scaling(folder: Path, options: Any) -> dict[str, Any]:
+    (size,) = options.gigabytes
+    source = make_shards(folder, size, "none", linked=True)
+    make_key(folder)
+    seconds = {str(count): run("ray", source, folder / "out", count)["seconds"] for count in options.workers}
+    return {"gigabytes": size, "seconds_by_workers": seconds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for name, sizes in (("throughput", [4.0]), ("memory", [1.0, 4.0, 16.0]), ("scaling", [1.0])):
+        verb = verbs.add_parser(name)
+        verb.add_argument("--gigabytes", type=float, nargs="+", default=sizes)
+        verb.add_argument("--codec", choices=["none", "zstd"], default="none")
+        verb.add_argument("--rounds", type=int, default=3)
+        verb.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    inner = verbs.add_parser("child")
+    inner.add_argument("what", choices=["copy", "mark", "ray"])
+    inner.add_argument("source", type=Path)
+    inner.add_argument("target", type=Path)
+    inner.add_argument("--workers", type=int)
+    options = parser.parse_args()
+    if options.verb == "child":
+        child(options.what, options.source, options.target, options.workers)
+        return
+    folder = Path(tempfile.mkdtemp(prefix="bulk-bench-"))
+    try:
+        answer = {"throughput": throughput, "memory": memory, "scaling": scaling}[options.verb](folder, options)
+        print(json.dumps({"load": os.getloadavg()[0], "cores": os.cpu_count(), **answer}))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

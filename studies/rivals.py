@@ -1,0 +1,126 @@
+"""How strongly each defense's decoy test sees one everyday thief, and whether salads help those with trigger words.
+
+    python studies/rivals.py --data DATA --features MODEL --feature-cache FILE [--seeds 0-3]
+
+The provider is all-mpnet-base-v2 on SST-2 (`DATA/provider_mpnet768_sst2.npz`). For each seed its 8,872 texts are
+divided anew: 4,700 make the secret, and the thief buys the others and trains a head on MODEL's features. MODEL is a
+sentence-transformers name or folder; features are kept in FILE (SQLite). The figure is z of the true choice, over
+sqrt(R) where there are several: 3.1 is the level of 1e-3 for a Gaussian.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+# One thread: before NumPy loads.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+import regionmarker as rm
+from regionmarker.benchmark.defenses import load_defense
+from regionmarker.benchmark.defenses.trigger_words import TriggerWordDefense, salads
+from regionmarker.benchmark.defenses.words import TokenCounts
+from regionmarker.benchmark.stealers import FrozenHead, HeadModel
+from regionmarker.vectors import normalised
+from regionmarker.verification.answers import Answers
+from regionmarker.verification.clean_space import to_clean_space
+from regionmarker.verification.decoy1 import standardised
+
+SPECS = ("none", "embmarker", "warden", "espew", "wet", "geomark", "regionmarker", "regionmarker:subspace=4")
+OWN = 4700
+SALADS = 128
+COLUMNS = ("caught at 1e-3", "decoy z", "salads alone", "both", "published p < 0.05", "Delta_cos", "fidelity")
+
+
+def read_corpus(data: Path) -> tuple[list[str], np.ndarray]:
+    """Return the distinct texts that the provider's embeddings are known of, and these."""
+    stored = np.load(data / "provider_mpnet768_sst2.npz")
+    table = pq.read_table(data / "sst2.parquet", columns=["text"])["text"].to_pylist()
+    texts = [table[row] for row in stored["rows"]]
+    keep = np.sort(np.unique(texts, return_index=True)[1])
+    return [texts[place] for place in keep], normalised(stored["embeddings"][keep].astype(np.float32))
+
+
+def of_choice(z: np.ndarray, chosen: Sequence[int]) -> float:
+    """Return the score of the true choice."""
+    return float(z[np.arange(len(chosen)), list(chosen)].sum() / np.sqrt(len(chosen)))
+
+
+def salad_scores(defense: Any, thief: HeadModel, features: Any, counts: TokenCounts, seed: int) -> np.ndarray:
+    """Score by salads: trigger words against other words of the same frequency, aligned and whitened like the rest."""
+    band = counts.candidates(defense.settings.low, defense.settings.high)
+    hits = defense._counter(band)  # which words of the band trigger which mark
+    rng = np.random.default_rng(seed)
+
+    def mean_answer(words: list[str]) -> np.ndarray:
+        return np.asarray(thief.apply(features(salads(words, SALADS, defense.settings.full, rng))).mean(axis=0))
+
+    control = mean_answer([word for word, hit in zip(band, hits.any(axis=1), strict=True) if not hit])
+    marks = range(hits.shape[1])
+    groups = [[word for word, hit in zip(band, hits[:, mark], strict=True) if hit] for mark in marks]
+    shift = np.stack([mean_answer(group) - control for group in groups])  # (R, D')
+    pulls, texts = defense._pulls, (*defense._pool.texts, *defense._natural.texts)
+    S = thief.apply(features(list(texts)))
+    raw = to_clean_space(shift, pulls._clean, S - S.mean(axis=0)) @ (pulls._candidates - pulls._clean.centre).T
+    return standardised(raw, pulls._covariates, np.ones(raw.shape[1], dtype=bool))
+
+
+def measure(
+    spec: str, seed: int, texts: list[str], clean: np.ndarray, features: Any, counts: TokenCounts
+) -> list[float]:
+    """Return the figures of one defense and one seed."""
+    order = np.random.default_rng(1000 + seed).permutation(len(texts))
+    own, bought = order[:OWN], order[OWN:]
+    defense: Any = load_defense(spec, seed=seed, counts=counts).fit([texts[row] for row in own], clean[own])
+    queries = [texts[row] for row in bought]
+    thief = FrozenHead(seed=seed).steal_from_features(features(queries), defense.transform(clean[bought], queries))
+    probes = tuple(defense.probes())
+    finding = defense.judge(Answers("thief", probes, thief.apply(features(list(probes)))))
+    z = finding.scores
+    alone = both = np.nan
+    if isinstance(defense, TriggerWordDefense):
+        extra = salad_scores(defense, thief, features, counts, seed)
+        alone = of_choice(extra, finding.chosen)
+        together = standardised(z + extra, np.empty((z.shape[1], 0)), np.ones(z.shape[1], dtype=bool))
+        both = of_choice(together, finding.chosen)
+    published = finding.published
+    found = (finding.p_value <= 1e-3, of_choice(z, finding.chosen), alone, both, published.p_value < 0.05)
+    return [float(value) for value in (*found, published.delta_cos, thief.fidelity.cosine)]
+
+
+def main() -> None:
+    """Measure and print a table, a row a defense."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--features", required=True)
+    parser.add_argument("--feature-cache", type=Path, required=True)
+    parser.add_argument("--seeds", default="0-3", help="first and last")
+    given = parser.parse_args()
+    first, last = map(int, given.seeds.split("-"))
+    texts, clean = read_corpus(given.data)
+    encoder = rm.load_encoder(f"sentence-transformers:{given.features}", cache=given.feature_cache)
+    counts = TokenCounts.from_file(given.data / "wikitext_token_counts.json")
+    print("| defense |", " | ".join(COLUMNS), "|")
+    print("|---" * (len(COLUMNS) + 1) + "|")
+    for spec in SPECS:
+        rows = [measure(spec, seed, texts, clean, encoder.encode, counts) for seed in range(first, last + 1)]
+        mean = np.mean(rows, axis=0)
+        counted = [f"{sum(row[place] for row in rows):.0f} of {len(rows)}" for place in (0, 4)]
+        cells = [
+            counted[0],
+            *(f"{value:.1f}" for value in mean[1:4]),
+            counted[1],
+            *(f"{value:.2f}" for value in mean[5:]),
+        ]
+        print(f"| {spec} |", " | ".join(cells).replace("nan", "-"), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,241 @@
+"""What marking costs: classification, sentence similarity, retrieval; unmarked against marked, over several keys.
+
+    python studies/utility.py --data ../shared/data --cache embeddings.sqlite --work utility-rows
+
+Classification uses the provider embeddings that lie in the data folder (all-mpnet-base-v2); STS-B and Cranfield are
+embedded by --encoder, once, into --cache. Interrupted, it goes on where it was. Tables go to stdout.
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from markdown_tables import Log, Row, markdown, numbers, spread
+from regionmarker import RegionMarker, load_encoder
+from regionmarker.benchmark.classification import classify
+from regionmarker.benchmark.stealers import FrozenHead
+from regionmarker.corpus import read_columns
+from regionmarker.measures import Retrieval, SentencePairs, ndcg, neighbour_overlap, row_cosines, similarity
+
+CORPORA = {"sst2": "SST-2", "ag_news": "AG News", "enron": "Enron", "mind": "MIND"}
+TENANTS = {"": "provider", "a customer": "provider and tenant"}
+NEIGHBOURS_AMONG = 2500
+Array = Any
+
+
+class Corpus:
+    """Texts, labels and clean vectors of one corpus, train rows first."""
+
+    def __init__(self, data: Path, name: str) -> None:
+        stored = np.load(data / f"provider_mpnet768_{name}.npz")
+        texts, labels, splits = read_columns(data / f"{name}.parquet", ["text", "label", "split"])
+        self.name = name
+        self.texts = [texts[row] for row in stored["rows"]]
+        self.labels = np.array([labels[row] for row in stored["rows"]])
+        self.train = np.array([splits[row] == "train" for row in stored["rows"]])
+        vectors = stored["embeddings"].astype(np.float32)
+        self.clean = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def key(self, seed: int) -> RegionMarker:
+        """Fit a key on the training texts; the probes, which marking does not use, must leave room in the smallest."""
+        texts = [text for text, train in zip(self.texts, self.train, strict=True) if train]
+        return RegionMarker(seed=seed, reservoir=2048).fit(texts, embeddings=self.clean[self.train])
+
+    def score(self, vectors: Array, seed: int) -> Row:
+        """Train and test the paper's classifier on these vectors, in per cent."""
+        train, dropout = self.train, 0.0 if self.name == "ag_news" else 0.2  # as published
+        found = classify(
+            vectors[train], self.labels[train], vectors[~train], self.labels[~train], seed=seed, dropout=dropout
+        )
+        return {"accuracy": 100 * found.accuracy, "macro_f1": 100 * found.macro_f1, "texts": found.texts}
+
+
+def moved(before: Array, after: Array) -> Row:
+    """How far marking moved the vectors; neighbours are looked for among a few thousand of them."""
+    chosen = np.random.default_rng(0).permutation(len(before))[:NEIGHBOURS_AMONG]
+    before, after = before[chosen], after[chosen]
+    cosines = row_cosines(before, after)
+    marked = cosines < 0.9999
+    kept = neighbour_overlap(before, after)
+    return {
+        "marked": float(marked.mean()),
+        "cosine": float(cosines.mean()),
+        "cosine_marked": float(cosines[marked].mean()) if marked.any() else None,
+        "lowest": float(cosines.min()),
+        "overlap": float(kept.mean()),
+        "overlap_marked": float(kept[marked].mean()) if marked.any() else None,
+    }
+
+
+def classification(log: Log, data: Path, keys: int, stolen_keys: int) -> None:
+    """Go through the corpora seed by seed, so that a run that is stopped has about as many keys of each."""
+    corpora = {name: Corpus(data, name) for name in CORPORA}
+    for seed in range(keys):
+        for name, corpus in corpora.items():
+            classify_with_key(log, name, corpus, seed, stolen=seed < stolen_keys)
+
+
+def classify_with_key(log: Log, name: str, corpus: Corpus, seed: int, *, stolen: bool) -> None:
+    common: Row = {"task": name, "seed": seed}
+    key = cache(lambda: corpus.key(seed))
+    features = cache(lambda: load_encoder("wordllama").encode(corpus.texts))
+
+    def served(tenant: str) -> Row:
+        rows = key().transform(corpus.clean, tenant=tenant)
+        return corpus.score(rows, seed) | moved(corpus.clean, rows)
+
+    def copied(rows: Array) -> Row:
+        copy = FrozenHead(seed=seed).steal_from_features(features()[corpus.train], rows[corpus.train])
+        return corpus.score(copy.apply(features()), seed) | {"fidelity": copy.fidelity.cosine}
+
+    log.once(common | {"vectors": "unmarked"}, lambda: corpus.score(corpus.clean, seed))
+    for tenant, vectors in TENANTS.items():
+        log.once(common | {"vectors": vectors}, lambda tenant=tenant: served(tenant))  # type: ignore[misc]
+    if stolen:
+        log.once(common | {"vectors": "stolen, unmarked"}, lambda: copied(corpus.clean))
+        log.once(common | {"vectors": "stolen"}, lambda: copied(key().transform(corpus.clean)))
+
+
+def similarity_and_retrieval(log: Log, data: Path, encoder: Any, keys: int) -> None:
+    pairs, task = SentencePairs.read(data / "stsb.parquet", split="test"), Retrieval.read(data)
+    news = SentencePairs.read(data / "mrpc.parquet", score="label")
+    texts = list(dict.fromkeys([*news.first, *news.second, *task.documents]))
+    own = encoder.encode(texts)
+    first, second = encoder.encode(pairs.first), encoder.encode(pairs.second)
+    queries, documents = encoder.encode(task.queries), encoder.encode(task.documents)
+
+    def score(mark: Any) -> Row:
+        return {
+            "sts": 100 * similarity(mark(first), mark(second), pairs.scores),
+            "ndcg": 100 * ndcg(mark(queries), mark(documents), task.relevant),
+        }
+
+    log.once({"task": "sts and retrieval", "seed": 0, "vectors": "unmarked"}, lambda: score(lambda rows: rows))
+    for seed in range(keys):
+        key = cache(lambda: RegionMarker(seed=seed).fit(texts, embeddings=own))  # noqa: B023
+        for tenant, vectors in TENANTS.items():
+
+            def served(tenant: str = tenant) -> Row:
+                mark = key()  # noqa: B023
+                return score(lambda rows: mark.transform(rows, tenant=tenant)) | {
+                    f"{name} {column}": value
+                    for name, rows in (("sts", np.vstack([first, second])), ("documents", documents))
+                    for column, value in moved(rows, mark.transform(rows, tenant=tenant)).items()
+                }
+
+            log.once({"task": "sts and retrieval", "seed": seed, "vectors": vectors}, served)
+
+
+def differences(log: Log, task: str, vectors: str, control: str, column: str) -> list[float]:
+    """Subtract unmarked from marked, seed by seed; where the control has one seed it serves all."""
+    plain = {row["seed"]: float(row[column]) for row in log.of(task=task, vectors=control)}  # type: ignore[arg-type]
+    return [
+        float(row[column]) - plain.get(row["seed"], plain[0])  # type: ignore[arg-type]
+        for row in log.of(task=task, vectors=vectors)
+    ]
+
+
+def report(log: Log) -> None:
+    measures = [(name, title, column) for name, title in CORPORA.items() for column in ("accuracy", "macro_f1")]
+    body = []
+    for task, title, column in [
+        *measures,
+        ("sts and retrieval", "STS-B", "sts"),
+        ("sts and retrieval", "Cranfield", "ndcg"),
+    ]:
+        label = {"accuracy": "accuracy", "macro_f1": "macro-F1", "sts": "Spearman", "ndcg": "nDCG@10"}[column]
+        plain = numbers(log.of(task=task, vectors="unmarked"), column)
+        line = [title, label, spread(plain, 2) if len(plain) > 1 else f"{plain[0]:.2f}"]
+        for vectors in TENANTS.values():
+            found = differences(log, task, vectors, "unmarked", column)
+            within = sum(abs(value) <= 0.5 for value in found)
+            line += [
+                f"{np.mean(found):+.2f} ± {np.std(found, ddof=1) / np.sqrt(len(found)):.2f}",
+                f"{within} of {len(found)}",
+            ]
+        body.append(line)
+    both = [f"{name} mark: change" for name in TENANTS.values()]
+    print(markdown(["corpus", "measure", "unmarked", both[0], "within 0.5", both[1], "within 0.5"], body), "\n")
+    body = []
+    for task, title in CORPORA.items():
+        kept = numbers(log.of(task=task, vectors="stolen"), "fidelity")
+        for column, label in (("accuracy", "accuracy"), ("macro_f1", "macro-F1")):
+            plain = numbers(log.of(task=task, vectors="stolen, unmarked"), column)
+            found = differences(log, task, "stolen", "stolen, unmarked", column)
+            body.append(
+                [
+                    title,
+                    label,
+                    spread(kept, 3),
+                    spread(plain, 2),
+                    spread(numbers(log.of(task=task, vectors="stolen"), column), 2),
+                    spread(found, 2),
+                ]
+            )
+    print(
+        markdown(["corpus", "measure", "fidelity", "stolen from unmarked", "stolen from marked", "change"], body), "\n"
+    )
+    body = []
+    for task, title, prefix in [
+        *((name, title, "") for name, title in CORPORA.items()),
+        ("sts and retrieval", "STS-B", "sts "),
+        ("sts and retrieval", "Cranfield", "documents "),
+    ]:
+        for vectors in TENANTS.values():
+            rows = log.of(task=task, vectors=vectors)
+            cells = {
+                name: numbers(rows, prefix + name)
+                for name in ("marked", "cosine", "cosine_marked", "lowest", "overlap", "overlap_marked")
+            }
+            body.append(
+                [
+                    title,
+                    vectors,
+                    spread(cells["marked"], 3),
+                    spread(cells["cosine"], 4),
+                    spread(cells["cosine_marked"], 4),
+                    f"{min(cells['lowest']):.4f}",
+                    spread(cells["overlap"], 3),
+                    spread(cells["overlap_marked"], 3),
+                ]
+            )
+    print(
+        markdown(
+            [
+                "corpus",
+                "mark",
+                "share marked",
+                "cos(e, e_p)",
+                "of marked",
+                "lowest of all",
+                "neighbours kept",
+                "of marked",
+            ],
+            body,
+        )
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--encoder", default="sentence-transformers:all-MiniLM-L6-v2")
+    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--keys", type=int, default=10, help="for STS-B and Cranfield")
+    parser.add_argument("--classification-keys", type=int, default=10)
+    parser.add_argument("--stolen-keys", type=int, default=3)
+    options = parser.parse_args()
+    log = Log(options.work / "utility.jsonl")
+    similarity_and_retrieval(log, options.data, load_encoder(options.encoder, cache=options.cache), options.keys)
+    classification(log, options.data, options.classification_keys, options.stolen_keys)
+    report(log)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""The body of a request: what is understood, what is refused, and what is said about it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from regionmarker.gateway.dialects.openai import read_question
+from regionmarker.gateway.errors import Failure
+
+STEADY = settings(derandomize=True, deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
+
+
+def body(**fields) -> bytes:
+    return json.dumps({"model": "m", "input": "a text", **fields}).encode()
+
+
+@pytest.mark.parametrize(
+    ("given", "inputs", "in_tokens"),
+    [
+        ("a", ["a"], False),
+        (["a", "b"], ["a", "b"], False),
+        ([1, 2, 3], [[1, 2, 3]], True),
+        ([[1], [2, 3]], [[1], [2, 3]], True),
+        (["a"] * 2048, ["a"] * 2048, False),
+        ([5] * 8192, [[5] * 8192], True),
+        ([[0] * 1000] * 300, [[0] * 1000] * 300, True),
+        ([2**31 - 1], [[2**31 - 1]], True),
+    ],
+)
+def test_four_kinds_of_input_have_one_form(given, inputs, in_tokens):
+    question = read_question(body(input=given))
+    assert (question.inputs, question.in_tokens, len(question)) == (inputs, in_tokens, len(inputs))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *("", [], [""], ["a", ""], [[]], [[1], []], ["a", 1], [1, "a"], [[1], 2], [["a"]], [[[1]]], None, 1, 1.5, {}),
+        *([1.5], [-1], [True], [2**31], ["a"] * 2049, [[1]] * 2049, [5] * 8193, [[1] * 8193], [[0] * 1001] * 300),
+    ],
+    ids=lambda wrong: str(wrong)[:20],
+)
+def test_a_wrong_input_is_refused_by_name(wrong):
+    with pytest.raises(Failure) as refused:
+        read_question(body(input=wrong))
+    assert (refused.value.status, refused.value.param) == (400, "input")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("dimensions", wrong) for wrong in (0, -1, 1.5, "64", None, True)),
+        *(("encoding_format", wrong) for wrong in ("int8", "", None, 1, "Float")),
+        *(("user", wrong) for wrong in (1, None, [])),
+        *(("model", wrong) for wrong in (1, None, [])),
+    ],
+)
+def test_a_wrong_field_is_refused_by_name(field, value):
+    with pytest.raises(Failure) as refused:
+        read_question(body(**{field: value}))
+    assert (refused.value.status, refused.value.param) == (400, field)
+    assert "$" not in refused.value.message
+    assert "`" not in refused.value.message
+
+
+def test_an_unknown_field_is_refused_and_not_dropped():
+    with pytest.raises(Failure, match="truncate_prompt_tokens") as refused:
+        read_question(body(truncate_prompt_tokens=5))
+    assert refused.value.param == "truncate_prompt_tokens"
+
+
+def test_texts_are_not_repeated_in_complaints():
+    with pytest.raises(Failure) as refused:
+        read_question(body(input=["canary", 1], user="canary"))
+    assert "canary" not in refused.value.message
+
+
+@STEADY
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(raw):
+    try:
+        read_question(raw)
+    except Failure as failure:
+        assert failure.status == 400  # noqa: PT017
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@STEADY
+@given(st.dictionaries(st.sampled_from(["input", "model", "dimensions", "user", "encoding_format", "x"]), json_values))
+def test_any_json_is_read_or_refused(fields):
+    try:
+        question = read_question(json.dumps(fields).encode())
+    except Failure as failure:
+        assert failure.status == 400  # noqa: PT017
+    else:
+        assert 1 <= len(question) <= 2048

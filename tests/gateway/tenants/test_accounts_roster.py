@@ -1,0 +1,166 @@
+"""The roster, in SQLite and in PostgreSQL."""
+
+from __future__ import annotations
+
+import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from regionmarker.errors import InputError, OutsideError
+from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.gateway.tenants.database import VERSION, open_database, schema_version
+
+LIMITS = {"requests_per_minute": 60, "inputs_in_flight": 9}
+
+
+@pytest.fixture
+def roster(database):
+    opened = Roster.open(database)
+    yield opened
+    opened.close()
+
+
+def entry(roster, name):
+    return next(found for found in roster.entries() if found.name == name)
+
+
+def test_a_tenant_is_added_with_its_limits(roster):
+    key = roster.add("acme", limits=LIMITS, mode="shadow")
+    found = entry(roster, "acme")
+    assert (found.requests_per_minute, found.inputs_in_flight, found.mode) == (60, 9, "shadow")
+    assert found.api_key_ids == (key.split("-")[1],)
+    assert found.active
+
+
+def test_the_key_itself_is_not_in_the_database(roster):
+    key = roster.add("acme")
+    with roster.engine.connect() as connection:
+        rows = [
+            str(row)
+            for table in sa.inspect(roster.engine).get_table_names()
+            for row in connection.execute(sa.text(f'SELECT * FROM "{table}"'))
+        ]
+    assert not any(key in row or key.split("-", 2)[2] in row for row in rows)
+    assert any(key.split("-")[1] in row for row in rows)  # the public id is: so rows were really read
+
+
+def test_a_tenant_is_added_once(roster):
+    roster.add("acme")
+    with pytest.raises(InputError, match=r"acme exists already: .* tenants renew acme"):
+        roster.add("acme")
+    with pytest.raises(InputError, match="ACME differs from acme by case alone"):
+        roster.add("ACME")
+    assert len(roster.entries()) == 1
+
+
+def test_keys_are_renewed_and_revoked_one_by_one(roster):
+    first, second = roster.add("acme"), roster.renew("acme")
+    first_id, second_id = first.split("-")[1], second.split("-")[1]
+    assert roster.revoke("acme", first_id) == 1
+    assert entry(roster, "acme").api_key_ids == (second_id,)
+    assert entry(roster, "acme").revoked_key_ids == (first_id,)
+    with pytest.raises(InputError, match="no working API key"):
+        roster.revoke("acme", first_id)
+    assert roster.revoke("acme") == 1
+    assert roster.revoke("acme") == 0
+    assert not entry(roster, "acme").active
+
+
+def test_limits_and_mode_change_and_the_rest_stays(roster):
+    roster.add("acme", limits=LIMITS)
+    roster.change("acme", limits={"requests_per_minute": None}, mode="shadow")
+    found = entry(roster, "acme")
+    assert (found.requests_per_minute, found.inputs_in_flight, found.mode) == (None, 9, "shadow")
+
+
+@pytest.mark.parametrize("name", ["", " ", "a b", "-a", "é", "a" * 65, "a/b", "<b>", "a\n", "'; drop table x; --"])
+def test_bad_names_are_refused(tmp_path, name):
+    roster = Roster.open(str(tmp_path / "t.db"))
+    with pytest.raises(InputError, match="a tenant's name has"):
+        roster.add(name)
+    roster.close()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda roster: roster.add("a", mode="off"), "mode 'off' is not known: use mark or shadow"),
+        (lambda roster: roster.add("a", limits={"inputs_in_flight": -1}), "inputs_in_flight must be at least 1"),
+        (lambda roster: roster.change("ghost", mode="mark"), "there is no tenant 'ghost'"),
+        (lambda roster: roster.revoke("ghost"), "there is no tenant 'ghost'"),
+        (lambda roster: roster.renew("ghost"), "there is no tenant 'ghost'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path, call, message):
+    roster = Roster.open(str(tmp_path / "t.db"))
+    with pytest.raises(InputError, match=message):
+        call(roster)
+    assert roster.entries() == []
+    roster.close()
+
+
+# ---- the database itself
+
+
+def test_replicas_may_start_at_once_on_an_empty_database(database):
+    """Each with connections of its own, as processes have."""
+    barrier = threading.Barrier(6)
+
+    def start(_):
+        barrier.wait()
+        open_database(database).dispose()
+
+    with ThreadPoolExecutor(6) as replicas:
+        list(replicas.map(start, range(6)))
+    engine = open_database(database)
+    with engine.connect() as connection:
+        assert connection.execute(sa.select(schema_version.c.version)).scalars().all() == [VERSION]
+    engine.dispose()
+
+
+def test_tables_of_another_version_are_refused(database):
+    engine = open_database(database)
+    with engine.begin() as connection:
+        connection.execute(sa.update(schema_version).values(version=99))
+    engine.dispose()
+    with pytest.raises(InputError, match="tables of version 99, and this regionmarker knows version 1"):
+        open_database(database)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("", "has no address"),
+        ("mysql://host/db", "SQLite or PostgreSQL, not in mysql"),
+        ("sqlite://", "must be a file"),
+        ("sqlite:///:memory:", "must be a file"),
+        ("no/such/folder/t.db", "the folder no/such/folder does not exist"),
+        ("postgresql://host:port/name", "cannot be read"),
+    ],
+)
+def test_addresses_that_lead_nowhere(address, message):
+    with pytest.raises(InputError, match=message):
+        open_database(address)
+
+
+def test_a_server_that_is_not_there_is_named_without_its_password(tmp_path):
+    with pytest.raises(OutsideError, match=r"postgresql://gate:\*\*\*@/t.* does not answer") as failure:
+        open_database(f"postgresql://gate:canary-5f3@/t?host={tmp_path}&port=5999")
+    assert "canary-5f3" not in str(failure.value)
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path):
+    path = tmp_path / "t.db"
+    path.write_text("not a database, whatever its name says" * 100)
+    with pytest.raises(OutsideError, match=f"{path} does not answer: file is not a database"):
+        open_database(str(path))
+
+
+def test_only_the_owner_reads_a_new_file(tmp_path):
+    path = tmp_path / "t.db"
+    open_database(f"sqlite:///{path}").dispose()
+    assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
