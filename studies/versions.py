@@ -1,6 +1,6 @@
 """Whether another version marks and serves as fast as this one.
 
-    python benchmarks/versions.py --before CHECKOUT [--after CHECKOUT] [--rounds 12] [--only marking|gateway]
+    python studies/versions.py --before CHECKOUT [--after CHECKOUT] [--rounds 12] [--only marking|gateway]
 
 Both versions run in every round, one after the other and in turns the first, each in a process of its own: a busy
 machine slows both alike. Each round gives one ratio after/before; printed are their geometric mean and a 95 % interval
@@ -9,7 +9,7 @@ machine slows both alike. Each round gives one ratio after/before; printed are t
 marking   `transform` of 65,536 x 1536 float32 on one thread, divided by ``np.copyto`` of the same array in the same
           process; and of one row.
 gateway   a fixed number of POSTs of 1 and of 16 texts to the real server before the null upstream of
-          ``benchmarks/gateway``: the server's processor time for one POST.
+          ``studies/gateway``: the server's processor time for one POST.
 
 All times are processor times, and within a process the best of several turns counts. Key, rows, upstream and clients
 are the same for both versions, and what they mark is compared to the last bit.

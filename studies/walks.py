@@ -1,6 +1,6 @@
 """Which modules one job walks through: a map for readers, and a figure for those who move code about.
 
-    python benchmarks/walks.py [TREE ...] [--list | --json]
+    python studies/walks.py [TREE ...] [--list | --json]
 
 Every TREE is a checkout; the default is this one, and two trees are compared. Each walk runs in a process of its own,
 with a key and files that the tree's own code made. A module counts as entered when a function of its file runs, in
