@@ -1,14 +1,15 @@
-"""Files that are either whole or not there, and secrets that only their owner can read."""
+"""Files that are either whole or not there, and folders that one process at a time may change."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from regionmarker.errors import OutsideError
+from regionmarker.errors import InputError, OutsideError
 
 
 @contextlib.contextmanager
@@ -44,3 +45,38 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def lock_folder(folder: Path, refusal: str) -> Iterator[None]:
+    """Hold a folder's lock for as long as the block lasts; raise an InputError with ``refusal`` where another holds it.
+
+    The lock is the kernel's: it leaves no file, and it is gone the moment its holder is, however that ends.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with lock_folder(folder, "wait"):
+    ...     with lock_folder(folder, "another run is writing here: wait for it"):
+    ...         pass
+    Traceback (most recent call last):
+    ...
+    regionmarker.errors.InputError: another run is writing here: wait for it
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if not try_lock(descriptor):
+            raise InputError(refusal)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def try_lock(descriptor: int) -> bool:
+    """Take the kernel's lock on an open file or folder; tell whether nobody else holds it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
