@@ -7,15 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from regionmarker.errors import MissingExtraError
+from regionmarker.plots import MARKED, PLAIN, Figure
 from regionmarker.vectors import AnyArray, Doubles, Integers
-
-try:
-    from matplotlib.figure import Figure
-except ImportError:
-    raise MissingExtraError.for_module("matplotlib", "report") from None
-
-PLAIN, MARKED = "#8a94a6", "#d1495b"
 
 
 def draw_marking(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -11,36 +9,11 @@ from typing import Any
 import numpy as np
 
 from regionmarker.evidence.disclosure import DECILES, Curve, Plane
-from regionmarker.figures import MARKED, PLAIN
+from regionmarker.plots import GROUPS, GUIDE, INK, MARKED, PLAIN, Axes, Figure, inline, svg
 from regionmarker.vectors import Doubles
 from regionmarker.verification.decoy_test import STEP, bound_distribution
 
-try:
-    from matplotlib import rc_context
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-except ImportError:  # pragma: no cover - regionmarker.figures has said so already
-    raise
-
-INK, GUIDE = "#1f2733", "#c9ced8"
-GROUPS = ("#d1495b", "#2f6f9f", "#3d8b5a", "#b8772b", "#7a5aa6", "#4a4f5c")
 _WIDE = 7.2
-STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib, so texts have one width everywhere
-    "font.size": 8.5,
-    "text.color": INK,
-    "axes.edgecolor": "#6b7585",
-    "axes.labelcolor": INK,
-    "axes.titlesize": 8.5,
-    "axes.titleweight": "bold",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": "#4a5362",
-    "ytick.color": "#4a5362",
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-}
-
 Chart = Callable[..., str]
 
 
@@ -49,25 +22,10 @@ def chart(draw: Callable[..., Figure]) -> Chart:
 
     @wraps(draw)
     def drawn(*arguments: Any) -> str:
-        # A salt of its own keeps the ids of one chart from meaning something in another.
-        with rc_context({**STYLE, "svg.hashsalt": draw.__name__}):
-            buffer = io.StringIO()
-            draw(*arguments).savefig(buffer, format="svg", metadata={"Date": None})
-        return inline(buffer.getvalue(), draw.__name__)
+        name = draw.__name__
+        return inline(svg(name, lambda: draw(*arguments)), name)
 
     return drawn
-
-
-def inline(svg: str, name: str) -> str:
-    """Return what an HTML page takes: no prologue, no metadata, no address of any kind, ids of its own."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' xmlns(:xlink)?="[^"]*"', "", svg)
-    svg = re.sub(r'<g id="([\w.]+)"', rf'<g id="{name}-\1"', svg)
-    svg = re.sub(r'(<svg [^>]*?)width="[^"]*pt" height="[^"]*pt"', r"\1", svg, count=1)
-    # The viewer's own fonts, all of them narrower than the one that was measured with.
-    svg = svg.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
-    return re.sub(r"[ \t]+\n", "\n", svg)
 
 
 @chart

@@ -6,14 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regionmarker.errors import MissingExtraError
-from regionmarker.figures import MARKED, PLAIN
 from regionmarker.planning.search import Outcome, Plan
-
-try:
-    from matplotlib.figure import Figure
-except ImportError:
-    raise MissingExtraError.for_module("matplotlib", "report") from None
+from regionmarker.plots import MARKED, PLAIN, Figure
 
 
 def draw_plan(path: Path, plan: Plan) -> None:

@@ -33,9 +33,9 @@ class Picture:
 def make_figures(rows: Sequence[Mapping[str, Any]]) -> list[Picture]:
     """Return every figure that the rows allow."""
     from regionmarker.benchmark.figures.curves import curves
-    from regionmarker.benchmark.figures.drawing import svg
     from regionmarker.benchmark.figures.framework import framework
     from regionmarker.benchmark.figures.portraits import portraits
+    from regionmarker.plots import svg
 
     results = without_seeds(rows)
     drawn = [("framework", "What is served, what is stolen, and how a suspect is judged.", framework)]

@@ -8,11 +8,15 @@ from functools import partial
 
 import numpy as np
 
-from regionmarker.benchmark.figures.drawing import COLOURS, GROUPS, Axes, Draw, Figure, panels
 from regionmarker.benchmark.tables.power import SYMBOLS, Point, losses, swept
 from regionmarker.benchmark.tables.results import CORPORA, LEVEL, SCHEMES, Results, label, plain, scheme
+from regionmarker.plots import GROUPS, Axes, Draw, Figure, panels
 
 _FLOOR = 1e-10
+COLOURS = dict(
+    zip(("none", "embmarker", "warden", "espew", "wet", "geomark", "regionmarker"),
+        ("#8a94a6", "#7a5aa6", "#3d8b5a", "#b8772b", "#2f6f9f", "#4a4f5c", "#d1495b"), strict=True)
+)  # fmt: skip
 
 
 def curves(results: Results) -> Iterable[tuple[str, str, Draw]]:

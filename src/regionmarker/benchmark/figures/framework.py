@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from regionmarker.benchmark.figures.drawing import Axes, Figure
-from regionmarker.figures import MARKED, PLAIN
+from regionmarker.plots import MARKED, PLAIN, Axes, Figure
 
 _BOXES = {
     "text": (0.02, 0.62, "a customer's text", PLAIN),

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from regionmarker.benchmark.figures.drawing import GROUPS, Draw, Figure, panels
 from regionmarker.benchmark.tables.results import CORPORA, Results
-from regionmarker.figures import MARKED, PLAIN
+from regionmarker.plots import GROUPS, MARKED, PLAIN, Draw, Figure, panels
 
 Portraits = dict[str, dict[str, Any]]
 _REDUCERS = {"pca": "PCA", "svd": "SVD", "autoencoder": "auto-encoder", "umap": "UMAP", "none": "no reduction"}

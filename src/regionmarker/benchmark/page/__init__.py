@@ -33,7 +33,7 @@ def render_page(rows: Sequence[Mapping[str, Any]]) -> str:
     except ImportError:
         raise MissingExtraError.for_module("jinja2", "report") from None
     from regionmarker.benchmark.figures import make_figures
-    from regionmarker.evidence.charts import inline
+    from regionmarker.plots import inline
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     cells = [row for row in rows if row["suspect"] != "portrait"]

@@ -1,0 +1,90 @@
+"""What all pictures share: colours, one style, no screen, SVG with the same bytes for the same numbers."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from regionmarker.errors import MissingExtraError
+
+try:
+    from matplotlib import rc_context
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+except ImportError:
+    raise MissingExtraError.for_module("matplotlib", "report") from None
+
+__all__ = ["GROUPS", "GUIDE", "INK", "MARKED", "PLAIN", "STYLE", "Axes", "Draw", "Figure", "inline", "panels", "svg"]
+
+Draw: TypeAlias = Callable[[], Figure]
+
+PLAIN, MARKED = "#8a94a6", "#d1495b"
+"""The colours of what carries no mark, and of what does."""
+
+INK, GUIDE = "#1f2733", "#c9ced8"
+"""The colours of texts and of lines that only guide the eye."""
+
+GROUPS = ("#d1495b", "#2f6f9f", "#3d8b5a", "#b8772b", "#7a5aa6", "#4a4f5c")
+"""Colours of groups that have none of their own."""
+
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib, so texts have one width everywhere
+    "font.size": 8.5,
+    "text.color": INK,
+    "axes.edgecolor": "#6b7585",
+    "axes.labelcolor": INK,
+    "axes.titlesize": 8.5,
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": "#4a5362",
+    "ytick.color": "#4a5362",
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+}
+
+
+def svg(name: str, draw: Draw) -> str:
+    """Return a figure as SVG, drawn in our style.
+
+    Parameters
+    ----------
+    name
+        The salt of the ids: those of one figure mean nothing in another.
+    draw
+        Makes the figure.
+
+    Examples
+    --------
+    >>> svg("empty", Figure) == svg("empty", Figure)
+    True
+    """
+    with rc_context({**STYLE, "svg.hashsalt": name}):
+        text = io.StringIO()
+        draw().savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()
+
+
+def inline(text: str, name: str) -> str:
+    """Return an SVG as an HTML page takes it: no prologue, no metadata, no address of any kind, ids of its own."""
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text)
+    text = re.sub(r'<g id="([\w.]+)"', rf'<g id="{name}-\1"', text)
+    text = re.sub(r'(<svg [^>]*?)width="[^"]*pt" height="[^"]*pt"', r"\1", text, count=1)
+    # The viewer's own fonts, all of them narrower than the one that was measured with.
+    text = text.replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
+    return re.sub(r"[ \t]+\n", "\n", text)
+
+
+def panels(count: int, *, across: int = 4, width: float = 2.6, height: float = 2.3) -> tuple[Figure, list[Axes]]:
+    """Return a figure with ``count`` panels, row by row, at most ``across`` of them beside each other."""
+    columns = min(count, across)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(max(width * columns, 4.0), height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for unused in axes[count:]:
+        unused.set_visible(False)
+    return figure, axes[:count]
