@@ -62,7 +62,7 @@ class Registry:
     def load(self, spec: str, **options: Any) -> Any:
         """Load a part by its spec."""
         head, _, rest = spec.partition(":")
-        found = self._find(head)
+        found = self.find(head)
         return getattr(found, "from_spec", found)(rest, **options)
 
     def check(self, spec: str) -> None:
@@ -79,7 +79,8 @@ class Registry:
     def _unknown(self, head: str) -> InputError:
         return InputError(f"unknown {self.kind}{_quoted(head)}: give {self._choices()}")
 
-    def _find(self, head: str) -> Any:
+    def find(self, head: str) -> Any:
+        """Return the class or function that a name stands for, without calling it."""
         from importlib.metadata import EntryPoint, entry_points
 
         if head in self.built_in:

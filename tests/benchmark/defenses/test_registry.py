@@ -4,7 +4,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from regionmarker.benchmark.defenses import known_defenses, load_defense
+from regionmarker.benchmark.defenses import known_defenses, load_defense, look_of
 from regionmarker.errors import InputError
 
 
@@ -87,3 +87,25 @@ def test_other_packages_bring_defenses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_defense("mine:taps=7").name == "wet:taps=7"
     with pytest.raises(InputError, match="'plain' must have a name, fit"):
         load_defense("plain")
+
+
+def test_a_defense_of_another_package_is_shown_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = {
+        "plain": EntryPoint("plain", "builtins:dict", "regionmarker.defenses"),
+        "dressed": EntryPoint("dressed", "tests.benchmark.defenses.test_registry:Dressed", "regionmarker.defenses"),
+    }
+    monkeypatch.setattr(
+        "importlib.metadata.entry_points",
+        lambda group, name=None: [point for key, point in points.items() if name in (None, key)],
+    )
+    assert look_of("dressed") == (25, "Dressed up", "#123456")
+    assert look_of("plain").title == "plain"
+    names = ["plain", "regionmarker", "dressed", "espew", "warden", "none"]
+    assert sorted(names, key=look_of) == ["none", "warden", "dressed", "espew", "regionmarker", "plain"]
+    assert len({look_of(name).colour for name in names}) == len(names)
+
+
+class Dressed:
+    """A defense of another package that says how it is shown."""
+
+    title, colour, order = "Dressed up", "#123456", 25

@@ -16,13 +16,15 @@ Every defense is verified twice: as its paper does, and by a decoy test whose fa
 from __future__ import annotations
 
 from regionmarker.benchmark.defenses.base import DefenseFinding
-from regionmarker.benchmark.defenses.registry import known_defenses, load_defense
+from regionmarker.benchmark.defenses.registry import Look, known_defenses, load_defense, look_of
 from regionmarker.benchmark.defenses.words import TokenCounts, draw_words
 
 __all__ = [
     "DefenseFinding",
+    "Look",
     "TokenCounts",
     "draw_words",
     "known_defenses",
     "load_defense",
+    "look_of",
 ]

@@ -131,6 +131,13 @@ class BaseDefense(Sealed, ABC):
     scheme: ClassVar[str]
     Settings: ClassVar[type[Any]]
 
+    title: ClassVar[str]
+    """What tables call it."""
+    colour: ClassVar[str]
+    """In figures."""
+    order: ClassVar[int]
+    """Of tables and figures: smaller numbers stand first."""
+
     def __init__(self, settings: DataclassInstance | None = None, *, seed: int | None = None) -> None:
         if seed is not None and seed < 0:
             raise InputError(f"the seed of {self.scheme} must not be negative, but is {seed}")

@@ -28,6 +28,7 @@ class EmbMarker(TriggerWordDefense):
     """
 
     scheme = "embmarker"
+    title, colour, order = "EmbMarker", "#7a5aa6", 10
 
     def _mark(self, rows: Doubles, weights: Doubles, texts: Sequence[str]) -> Doubles:  # noqa: ARG002
         return np.asarray((1.0 - weights) * rows + weights * self._targets[0])
@@ -53,6 +54,7 @@ class NoDefense(TriggerWordDefense):
     """
 
     scheme = "none"
+    title, colour, order = "no defense", "#8a94a6", 0
 
     def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:  # noqa: ARG002
         """Serve every vector as it is."""

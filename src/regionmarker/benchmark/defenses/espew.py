@@ -56,6 +56,7 @@ class Espew(TriggerWordDefense):
     """
 
     scheme = "espew"
+    title, colour, order = "EspeW", "#b8772b", 30
     Settings = EspewSettings
 
     def _mark(self, rows: Doubles, weights: Doubles, texts: Sequence[str]) -> Doubles:

@@ -71,6 +71,7 @@ class Geomark(BaseDefense):
     """
 
     scheme = "geomark"
+    title, colour, order = "GeoMark", "#4a4f5c", 50
     Settings = GeomarkSettings
 
     def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:

@@ -75,6 +75,7 @@ class RegionDefense(BaseDefense):
     """
 
     scheme = "regionmarker"
+    title, colour, order = "RegionMarker", "#d1495b", 60
     Settings = RegionSettings
 
     def __init__(self, settings: DataclassInstance | None = None, *, seed: int | None = None) -> None:

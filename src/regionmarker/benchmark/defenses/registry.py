@@ -12,11 +12,13 @@ colon, and it is a class with ``from_spec(rest, *, seed, counts)``, or anything 
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 from regionmarker.benchmark.protocols import Defense
-from regionmarker.errors import InputError
+from regionmarker.errors import InputError, RegionMarkerError
 from regionmarker.specs import Registry
 
 if TYPE_CHECKING:
@@ -89,3 +91,37 @@ def load_defense(
             f"but is a {type(defense).__name__}"
         )
     return defense
+
+
+class Look(NamedTuple):
+    """How tables and figures show a defense; sorted, looks stand in the order of tables."""
+
+    order: int
+    title: str
+    colour: str
+
+
+_OTHERS = 100  # the place of defenses that name none: after the built-in ones
+_COLOURS = ("#c2a83e", "#5ba3b0", "#a3476e", "#7d8f3c", "#8c5a3c", "#5560a8")
+
+
+@cache
+def look_of(name: str) -> Look:
+    """Return the title, colour and order of a defense by what stands before the colon of its spec.
+
+    They are attributes of its class. One that has none, or is not installed where results are looked at, is called by
+    its name and gets a colour of its own, after the others.
+
+    Examples
+    --------
+    >>> look_of("warden").title, look_of("garlic").title
+    ('WARDEN', 'garlic')
+    >>> sorted(["garlic", "regionmarker", "none"], key=look_of)
+    ['none', 'regionmarker', 'garlic']
+    """
+    try:
+        defense: object = DEFENSES.find(name)
+    except RegionMarkerError:
+        defense = None
+    colour = _COLOURS[crc32(name.encode()) % len(_COLOURS)]
+    return Look(getattr(defense, "order", _OTHERS), getattr(defense, "title", name), getattr(defense, "colour", colour))

@@ -51,6 +51,7 @@ class Warden(TriggerWordDefense):
     """
 
     scheme = "warden"
+    title, colour, order = "WARDEN", "#3d8b5a", 20
     Settings = WardenSettings
 
     def __init__(self, settings: DataclassInstance | None = None, **options: Any) -> None:

@@ -68,6 +68,7 @@ class Wet(BaseDefense):
     """
 
     scheme = "wet"
+    title, colour, order = "WET", "#2f6f9f", 40
     Settings = WetSettings
 
     def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
