@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -90,9 +90,6 @@ class Loot:
 #
 # Other packages add their own by entry points of the groups ``regionmarker.defenses``, ``regionmarker.attacks`` and
 # ``regionmarker.stealers``.
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of steps done and the number of steps in all."""
 
 
 class Published(Protocol):

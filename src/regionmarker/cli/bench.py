@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from regionmarker.cli.options import Json
-from regionmarker.cli.output import answer, people, progress
+from regionmarker.cli.output import print_result, progress, stderr
 from regionmarker.errors import InputError
 
 Writer = Callable[[list[dict[str, Any]], Path], list[Path]]
@@ -46,13 +46,13 @@ def run(
     from regionmarker.benchmark.grid import Grid, run_grid
 
     cells = Grid.read(grid).with_encoders(_named(encoder or []))
-    with progress("cells", len(cells.cells), quiet=json) as (bars, task):
+    with progress("cells", len(cells.cells), quiet=json) as drawn:
         summary = run_grid(
             cells, out, data_dir=data_dir, engine=engine, workers=workers or os.cpu_count() or 1, address=address,
-            retry=retry, say=lambda words: None if json else people.print(words, markup=False),
-            tick=lambda done, total: bars.update(task, completed=done, total=total),
+            retry=retry, say=lambda words: None if json else stderr.print(words, markup=False),
+            tick=drawn.update,
         )  # fmt: skip
-    answer({**vars(summary), "results": str(summary.results)}, as_json=json)
+    print_result({**vars(summary), "results": str(summary.results)}, as_json=json)
 
 
 def _named(given: list[str]) -> dict[str, str]:
@@ -106,7 +106,7 @@ def _write(folder: Path, out: Path, json: bool, write: Writer) -> None:
     if not rows:
         raise InputError(f"{folder} holds no finished cell yet: let regionmarker bench run finish some")
     files = write(rows, out)
-    answer({"cells": len(rows), "output": str(out), "files": [file.name for file in files]}, as_json=json)
+    print_result({"cells": len(rows), "output": str(out), "files": [file.name for file in files]}, as_json=json)
 
 
 @app.command("list")
@@ -121,7 +121,7 @@ def list_parts(json: Json = False) -> None:
     from regionmarker.benchmark.stealers.registry import known_stealers
     from regionmarker.encoders import known_encoders
 
-    answer(
+    print_result(
         {
             "corpora": NAMES,
             "defenses": known_defenses(),

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from regionmarker.cli.options import Json
-from regionmarker.cli.output import answer, people
+from regionmarker.cli.output import print_result, stderr
 from regionmarker.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def demo(
     from regionmarker.demo import Story
 
     out.mkdir(parents=True, exist_ok=True)
-    story = Story.told(lambda line: None if json else people.print(line))
+    story = Story.told(lambda line: None if json else stderr.print(line))
     made = story.marker.save(out / "demo.rmkey", overwrite=True)
     facts: dict[str, object] = {
         **story.utility(),
@@ -42,10 +42,10 @@ def demo(
     }
     if json:
         suspects = [{**verdict.to_dict(), "suspect": name} for name, verdict in story.verdicts.items()]
-        answer({**facts, "suspects": suspects}, as_json=True)
+        print_result({**facts, "suspects": suspects}, as_json=True)
         return
     _region_table(story)
-    answer(facts, as_json=False, title="\nWhat marking did")
+    print_result(facts, as_json=False, title="\nWhat marking did")
     _verdict_table(story)
 
 
@@ -72,7 +72,7 @@ def _verdict_table(story: Story) -> None:
             "copy" if verdict.paper.copy else "no copy",
         )
     Console(highlight=False).print(table)
-    people.print("\nThe paper's test convicts the innocent as well; see docs/why/the-verdict.md.")
+    stderr.print("\nThe paper's test convicts the innocent as well; see docs/why/the-verdict.md.")
 
 
 def _report(out: Path, story: Story) -> str | None:

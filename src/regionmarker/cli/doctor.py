@@ -13,7 +13,7 @@ from rich.table import Table
 
 from regionmarker._version import __version__
 from regionmarker.cli.options import Json
-from regionmarker.cli.output import answer
+from regionmarker.cli.output import print_result
 
 # package -> (what for, how to get it)
 PACKAGES = {
@@ -56,9 +56,9 @@ def doctor(json: Json = False) -> None:
         "marking_engine": engine_name(),
     }
     if json:
-        answer({**facts, "parts": rows}, as_json=True)
+        print_result({**facts, "parts": rows}, as_json=True)
         return
-    answer(facts, as_json=False)
+    print_result(facts, as_json=False)
     table = Table(box=None, pad_edge=False)
     for heading in ("part", "version", "for", "to get it"):
         table.add_column(heading, overflow="fold")

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from regionmarker.cli.options import Json
-from regionmarker.cli.output import answer, people
+from regionmarker.cli.output import print_result, stderr
 from regionmarker.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ def replay(
     from regionmarker.evidence import replay_evidence
 
     outcome = replay_evidence(bundle, suspect, sample=sample, progress=not json)
-    answer(outcome.to_dict(), as_json=json, title="Asked again")
+    print_result(outcome.to_dict(), as_json=json, title="Asked again")
     if not outcome.confirmed:
         if not json:
-            people.print(f"regionmarker: {escape(outcome.sentence)}")
+            stderr.print(f"regionmarker: {escape(outcome.sentence)}")
         raise typer.Exit(FAILED)
 
 
@@ -90,12 +90,12 @@ def stamp(
     from regionmarker.evidence.timestamp import attach_response, write_request
 
     if response is not None:
-        answer({"bundle": str(bundle), "time": attach_response(bundle, response)}, as_json=json)
+        print_result({"bundle": str(bundle), "time": attach_response(bundle, response)}, as_json=json)
         return
     request = write_request(bundle)
-    answer({"bundle": str(bundle), "request": str(request)}, as_json=json)
+    print_result({"bundle": str(bundle), "request": str(request)}, as_json=json)
     if not json:
-        people.print(
+        stderr.print(
             f"\nSend it to a time-stamping authority, then: regionmarker evidence stamp {bundle} --response ANSWER:\n"
             f"curl -H 'Content-Type: application/timestamp-query' --data-binary @{request} -o answer.tsr URL",
             markup=False,
@@ -104,7 +104,7 @@ def stamp(
 
 def _show(report: Report, *, as_json: bool) -> None:
     if as_json:
-        answer(report.to_dict(), as_json=True)
+        print_result(report.to_dict(), as_json=True)
         return
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold")
@@ -118,4 +118,4 @@ def _show(report: Report, *, as_json: bool) -> None:
             f"\nAll checks of the level {report.level} passed: {report.outcome}, p = {report.p_value:.3g}."
         )
     else:
-        people.print(f"regionmarker: {escape(report.failure or '')}")
+        stderr.print(f"regionmarker: {escape(report.failure or '')}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regionmarker.cli.options import AskPassphrase, Json, KeyPath, SecretFile, passphrase
-from regionmarker.cli.output import answer, people, progress
+from regionmarker.cli.output import print_result, progress, stderr
 from regionmarker.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,15 +50,15 @@ def impact(
     found = measure_impact(marker, texts, clean, tenant=tenant, encoder=loaded)
     facts = {"tenant": tenant, **asdict(found)}
     if json:
-        answer(facts, as_json=True)
+        print_result(facts, as_json=True)
         return
     retrieval = facts.pop("retrieval")
-    answer({name: _rounded(value) for name, value in facts.items()}, as_json=False, title="What marking would do")
+    print_result({name: _rounded(value) for name, value in facts.items()}, as_json=False, title="What marking would do")
     if retrieval is None:
-        people.print("\nRetrieval was not measured: it needs --encoder, and texts of at least eight words.")
+        stderr.print("\nRetrieval was not measured: it needs --encoder, and texts of at least eight words.")
         return
     rows = {name: _rounded(value) for name, value in retrieval.items()}
-    answer(rows, as_json=False, title="\nRetrieval: does a text's first half find its second? nDCG@10")
+    print_result(rows, as_json=False, title="\nRetrieval: does a text's first half find its second? nDCG@10")
 
 
 def _check_encoder(marker: RegionMarker, encoder: Encoder) -> None:
@@ -76,14 +76,14 @@ def _read(corpus: Path, encoder: Encoder | None, most: int, *, quiet: bool) -> t
 
     texts: list[str] = []
     rows: list[Floats] = []
-    with progress("embedding", most, quiet=quiet) as (bars, task):
+    with progress("embedding", most, quiet=quiet) as drawn:
         for block, embeddings in read_blocks(corpus):
             taken = block[: most - len(texts)]
             if encoder is None and embeddings is None:
                 raise InputError(f"{corpus} has no embedding column: give --encoder, for example --encoder wordllama")
             rows.append(encoder.encode(taken) if encoder is not None else np.asarray(embeddings)[: len(taken)])
             texts += taken
-            bars.advance(task, len(taken))
+            drawn.advance(len(taken))
             if len(texts) >= most:
                 break
     if not texts:

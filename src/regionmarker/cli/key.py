@@ -9,7 +9,7 @@ import typer
 
 from regionmarker.cli.describe import describe_key, describe_serving
 from regionmarker.cli.options import AskPassphrase, Force, Json, KeyArgument, SecretFile, passphrase
-from regionmarker.cli.output import answer, people
+from regionmarker.cli.output import print_result, stderr
 from regionmarker.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, help="Look at, commit to, rotate and export keys. Never shows a secret.")
@@ -29,11 +29,11 @@ def info(
     phrase = passphrase(ask_passphrase)
     if kind_of_file(key) is Kind.SERVING:
         serving = open_serving(key, given_opener(phrase, secret_file))
-        answer({"key_file": str(key), **describe_serving(serving)}, as_json=json)
+        print_result({"key_file": str(key), **describe_serving(serving)}, as_json=json)
         return
     ring = KeyRing.load(key, passphrase=phrase, secret_file=secret_file)
     facts = {"key_file": str(key), **describe_key(ring.primary), "older_keys": [older.id for older in ring.keys[:-1]]}
-    answer(facts, as_json=json)
+    print_result(facts, as_json=json)
 
 
 @app.command()
@@ -48,7 +48,7 @@ def commit(
     from regionmarker.keys.files import KeyRing
 
     primary = KeyRing.load(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file).primary
-    answer({"key_id": primary.id, "commitment": commit_to(primary)}, as_json=json)
+    print_result({"key_id": primary.id, "commitment": commit_to(primary)}, as_json=json)
 
 
 @app.command()
@@ -72,7 +72,7 @@ def salt(
     except ValueError as error:
         raise error if isinstance(error, InputError) else InputError("the salt must be hexadecimal digits") from None
     KeyRing((*ring.keys[:-1], salted)).save(key, passphrase=phrase, secret_file=secret_file, overwrite=True)
-    answer({"key_id": salted.id, "public_salt": salted.salt.hex()}, as_json=json)
+    print_result({"key_id": salted.id, "public_salt": salted.salt.hex()}, as_json=json)
 
 
 @app.command()
@@ -97,7 +97,7 @@ def rotate(
     ring = ring.rotated(key_from_key(ring.primary))
     ring.save(key, passphrase=phrase, secret_file=secret_file, overwrite=True)
     facts = {"key_file": str(key), "key_id": ring.primary.id, "older_keys": [older.id for older in ring.keys[:-1]]}
-    answer(facts, as_json=json)
+    print_result(facts, as_json=json)
 
 
 @app.command("export-serving")
@@ -127,6 +127,6 @@ def export_serving(
     serving = serving_with_commitment(primary, names)
     made = save_serving(out, serving, given_opener(phrase, secret_file), overwrite=force)
     facts = {"key_file": str(out), "secret_file": None if made is None else str(made), **describe_serving(serving)}
-    answer(facts, as_json=json)
+    print_result(facts, as_json=json)
     if made is not None and not json:
-        people.print(f"\nThe serving key opens with {made}.")
+        stderr.print(f"\nThe serving key opens with {made}.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +11,7 @@ import typer
 
 from regionmarker.cli.describe import describe_key
 from regionmarker.cli.options import Address, AskPassphrase, Engine, Force, Json, SecretFile, check_engine, passphrase
-from regionmarker.cli.output import answer, people, progress
+from regionmarker.cli.output import print_result, progress, stderr
 from regionmarker.errors import InputError
 from regionmarker.vectors import Encoder, Floats
 
@@ -73,20 +72,19 @@ def keygen(
         raise InputError("--cache goes with --engine local: it is one file on one machine")
     loaded = _load_encoder(encoder, cache)
     name = loaded.name if loaded is not None else "precomputed"
-    with progress("reading", None, quiet=json) as (bars, task):
+    with progress("reading", quiet=json) as drawn:
         if engine == "ray":
             with _locking(out, secret_file) as reference:
-                advance = partial(bars.advance, task)
-                look = _look_on_ray(corpus, reference, encoder, normalise, address, advance)
+                look = _look_on_ray(corpus, reference, encoder, normalise, address, drawn.advance)
                 marker.fit_survey(look, encoder_name=name)
         else:
-            blocks = _blocks(corpus, loaded, on_texts=lambda count: bars.advance(task, count))
+            blocks = _blocks(corpus, loaded, on_texts=drawn.advance)
             marker.fit_blocks(blocks, encoder_name=name)
     made = marker.save(out, passphrase=phrase, secret_file=secret_file, overwrite=force)
     facts = {"key_file": str(out), "secret_file": None if made is None else str(made), **describe_key(marker.key_)}
-    answer(facts, as_json=json, title="A new key")
+    print_result(facts, as_json=json, title="A new key")
     if made is not None and not json:
-        people.print(f"\nThe key opens with {made}. Keep the two apart: who has both has the mark.")
+        stderr.print(f"\nThe key opens with {made}. Keep the two apart: who has both has the mark.")
 
 
 def _look_on_ray(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,8 +21,13 @@ from regionmarker.cli.options import (
     check_engine,
     passphrase,
 )
-from regionmarker.cli.output import answer, people
+from regionmarker.cli.output import print_result, progress, stderr
 from regionmarker.errors import InputError
+
+if TYPE_CHECKING:
+    from regionmarker.bulk.job import Shard
+    from regionmarker.bulk.manifest import Entry
+    from regionmarker.bulk.run import Progress
 
 _SHOWN = 5
 
@@ -55,7 +64,6 @@ def mark(
     from regionmarker.bulk.job import Job
     from regionmarker.bulk.manifest import KeyName
     from regionmarker.bulk.run import local_engine, run_job
-    from regionmarker.cli.bars import job_progress
     from regionmarker.keys.openers import KeyReference
 
     job = Job(source, target, column, tenant, tenant_column, normalise, on_bad_row, verify_output)
@@ -63,31 +71,54 @@ def mark(
     check_engine(engine, address, ask_passphrase)
     marker = reference.open(passphrase(ask_passphrase))
     marker.set_params(normalise=normalise)
-    with job_progress("marking", quiet=json) as progress:
+    with _job_progress(quiet=json) as job_progress:
         if engine == "ray":
             from regionmarker.bulk.ray_engine import ray_engine
 
             chosen = ray_engine(job, reference, address=address, workers=workers)
         else:
             chosen = local_engine(job, marker, workers)
-        outcome = run_job(job, KeyName.of(marker), chosen, force=force, progress=progress)
+        outcome = run_job(job, KeyName.of(marker), chosen, force=force, progress=job_progress)
     totals: dict[str, Any] = outcome.manifest["totals"]
     facts = {
         "input": source, "output": target, "manifest": outcome.manifest_name, "key_id": outcome.manifest["key"]["id"],
         "column": column, "tenant": tenant, **totals, "already_done": outcome.already_done,
         "refused_shards": {entry.shard: entry.reason for entry in outcome.refused},
     }  # fmt: skip
-    answer(facts if json else {**facts, "refused_shards": len(outcome.refused)}, as_json=json)
+    print_result(facts if json else {**facts, "refused_shards": len(outcome.refused)}, as_json=json)
     if not outcome.whole:
         if not json:
             _complain([str(entry.reason) for entry in outcome.refused], totals["rows_set_aside"])
         raise typer.Exit(InputError.exit_code)
 
 
+@contextmanager
+def _job_progress(*, quiet: bool) -> Iterator[Progress]:
+    """Show a bar over the input's bytes, with the rows marked per second."""
+    from regionmarker.bulk.run import Progress
+
+    start, lock, rows = time.monotonic(), threading.Lock(), 0
+    with progress("marking", quiet=quiet, in_bytes=True) as drawn:
+
+        def on_plan(total_bytes: int, done_bytes: int) -> None:
+            drawn.update(done_bytes, total_bytes)
+
+        def on_rows(count: int) -> None:
+            nonlocal rows
+            with lock:
+                rows += count
+            drawn.note(f"{rows / max(time.monotonic() - start, 1e-3):,.0f} rows/s")
+
+        def on_shard(shard: Shard, _entry: Entry) -> None:
+            drawn.advance(shard.bytes)
+
+        yield Progress(on_plan, on_rows, on_shard)
+
+
 def _complain(reasons: list[str], rows_set_aside: int) -> None:
     for reason in reasons[:_SHOWN]:
-        people.print(f"refused: {reason}", markup=False)
+        stderr.print(f"refused: {reason}", markup=False)
     if len(reasons) > _SHOWN:
-        people.print(f"refused: {len(reasons) - _SHOWN} more shards; the manifest names them", markup=False)
+        stderr.print(f"refused: {len(reasons) - _SHOWN} more shards; the manifest names them", markup=False)
     if rows_set_aside:
-        people.print(f"{rows_set_aside} rows could not be marked and were set aside; the manifest names them")
+        stderr.print(f"{rows_set_aside} rows could not be marked and were set aside; the manifest names them")

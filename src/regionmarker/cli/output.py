@@ -1,30 +1,23 @@
-"""What people and programs see: tables and progress on stderr, one JSON object on stdout."""
+"""What people and programs see: tables and progress for people, one JSON object on stdout for programs."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
-people = Console(stderr=True, highlight=False)
+from regionmarker.progress import Bar, bar, stderr_console
+
+stderr = stderr_console()
 
 
-def answer(facts: Mapping[str, object], *, as_json: bool, title: str = "") -> None:
-    """Show the outcome of a command: a table for people, or one JSON object for programs."""
+def print_result(facts: Mapping[str, object], *, as_json: bool, title: str = "") -> None:
+    """Print the outcome of a command on stdout: a table for people, or one JSON object for programs."""
     if as_json:
         sys.stdout.write(json.dumps(facts, default=str) + "\n")
         return
@@ -45,15 +38,8 @@ def _shown(value: object) -> str:
     return "none" if value is None or value == "" else str(value)
 
 
-@contextmanager
-def progress(description: str, total: int | None, *, quiet: bool = False) -> Iterator[tuple[Progress, TaskID]]:
-    """Show a progress bar with the time left, on stderr."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=people, transient=True, disable=quiet or not people.is_terminal) as bars:
-        yield bars, bars.add_task(description, total=total)
+def progress(
+    description: str, total: int | None = None, *, quiet: bool = False, in_bytes: bool = False
+) -> AbstractContextManager[Bar]:
+    """Show a progress bar on stderr while a command runs, to people only."""
+    return bar(description, total, shown=stderr.is_terminal and not quiet, transient=True, in_bytes=in_bytes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regionmarker.cli.options import Json
-from regionmarker.cli.output import answer, people, progress
+from regionmarker.cli.output import print_result, progress, stderr
 from regionmarker.errors import InputError, OutsideError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def plan(
     )
     folder = _folder(out)
     material = _material(corpus, encoder, cache, query_share, seed)
-    with progress("trials", None, quiet=json) as (bars, task):
+    with progress("trials", quiet=json) as drawn:
         found = make(
             material,
             wishes,
@@ -74,12 +74,12 @@ def plan(
             keys=keys,
             confirm=confirm,
             store=None if folder is None else folder / _TRIALS,
-            progress=lambda done, total: bars.update(task, completed=done, total=total),
+            progress=drawn.update,
         )
     if folder is not None:
         _save(found, folder)
     if json:
-        answer(found.to_dict(), as_json=True)
+        print_result(found.to_dict(), as_json=True)
     else:
         _show(found)
 
@@ -121,7 +121,7 @@ def _save(found: Plan, folder: Path) -> None:
     try:
         from regionmarker.planning.figure import draw_plan
     except ImportError as error:  # the picture is a courtesy
-        people.print(f"no picture: {error}", markup=False)
+        stderr.print(f"no picture: {error}", markup=False)
         return
     with atomic_path(folder / _FIGURE) as temporary:
         draw_plan(temporary, found)
@@ -131,10 +131,10 @@ def _show(found: Plan) -> None:
     _table("Settings against the wanted thief", found.tried)
     wishes, best = found.wishes, found.recommended
     if best is None and all(one.failed for one in found.tried):
-        people.print(f"\nNone of these keys can be made from this corpus: {found.tried[0].failed}", markup=False)
+        stderr.print(f"\nNone of these keys can be made from this corpus: {found.tried[0].failed}", markup=False)
         return
     if best is None:
-        people.print(
+        stderr.print(
             f"\nNo settings cost at most {wishes.utility_loss:.0%} of the nearest neighbours: allow more with "
             "--utility-loss, or try smaller ones with --strength or --ratio."
         )
@@ -142,7 +142,7 @@ def _show(found: Plan) -> None:
     _table("The recommended settings against worse thieves", found.by_fidelity)
     _table("The recommended settings against thieves that ask less", found.by_queries)
     low, high = found.interval
-    answer(
+    print_result(
         {
             "recommended": str(best.candidate),
             "would_you_catch_it": "yes" if found.catches else "not reliably",
@@ -175,4 +175,4 @@ def _table(title: str, outcomes: tuple[Outcome, ...]) -> None:
             f"{one.caught:.0%} of {one.trials}",
         ]
         table.add_row(*start, *(["", "", "", "", "no such key"] if one.failed else values))
-    people.print(table)
+    stderr.print(table)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from regionmarker.cli.options import AskPassphrase, Force, Json, KeyId, KeyPath, SecretFile, load_ring
-from regionmarker.cli.output import answer, people
+from regionmarker.cli.output import print_result, stderr
 from regionmarker.errors import InputError
 
 FORMATS = (".jsonl", ".txt", ".parquet")
@@ -50,10 +50,10 @@ def probes(
         "tokens_are": "estimated: a token for every four bytes",
     }
     if json:
-        answer({**facts, "then": then}, as_json=True)
+        print_result({**facts, "then": then}, as_json=True)
         return
-    answer(facts, as_json=False, title="Texts to ask")
-    people.print(
+    print_result(facts, as_json=False, title="Texts to ask")
+    stderr.print(
         "\nAsk the suspect for the embedding of every text, in any order, and write text and embedding into "
         "answers.parquet (or .jsonl).\nThe file says nothing about the key, but show it to nobody before. Then:\n\n"
         f"  {then}",

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from regionmarker.cli.options import Json
-from regionmarker.cli.output import answer, people
+from regionmarker.cli.output import print_result, stderr
 from regionmarker.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def add(
         key = roster.add(name, limits=limits, mode=mode)
     _show_key(name, key, as_json=json)
     if not json:
-        people.print(
+        stderr.print(
             f"\nThe gateway marks for {name} once its serving key holds the name: run regionmarker key export-serving "
             f"again with --tenant {name}, or with the names that tenants list --names prints.",
             markup=False,
@@ -100,7 +100,7 @@ def change(
     with _roster(database) as roster:
         roster.change(name, limits=limits, mode=mode)
         entry = next(entry for entry in roster.entries() if entry.name == name)
-    answer(asdict(entry), as_json=json)
+    print_result(asdict(entry), as_json=json)
     if mode is not None and not json:
         _warn_of_shadow(name, mode)
 
@@ -120,7 +120,7 @@ def list_tenants(
     with _roster(database) as roster:
         entries = roster.entries()
     if json:
-        answer({"tenants": [asdict(entry) for entry in entries]}, as_json=True)
+        print_result({"tenants": [asdict(entry) for entry in entries]}, as_json=True)
     elif names:
         sys.stdout.write("".join(f"{entry.name}\n" for entry in entries))
     else:
@@ -142,7 +142,7 @@ def revoke(
     """
     with _roster(database) as roster:
         count = roster.revoke(name, key_id)
-    answer({"tenant": name, "revoked_keys": count}, as_json=json)
+    print_result({"tenant": name, "revoked_keys": count}, as_json=json)
 
 
 @contextlib.contextmanager
@@ -159,14 +159,14 @@ def _roster(database: str) -> Iterator[Roster]:
 
 
 def _show_key(name: str, key: str, *, as_json: bool) -> None:
-    answer({"tenant": name, "api_key": key}, as_json=as_json)
+    print_result({"tenant": name, "api_key": key}, as_json=as_json)
     if not as_json:
-        people.print("\nThis is the only time the API key is shown: only its digest is kept.")
+        stderr.print("\nThis is the only time the API key is shown: only its digest is kept.")
 
 
 def _warn_of_shadow(name: str, mode: str) -> None:
     if mode == "shadow":
-        people.print(f"\n{name} is in shadow mode: {_SHADOW}.", style="bold red", markup=False)
+        stderr.print(f"\n{name} is in shadow mode: {_SHADOW}.", style="bold red", markup=False)
 
 
 def _table(entries: list[Entry]) -> None:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from regionmarker.cli.options import AskPassphrase, Json, KeyPath, SecretFile, load_ring
-from regionmarker.cli.output import answer
+from regionmarker.cli.output import print_result
 
 _BUDGET = 3000
 
@@ -47,7 +47,7 @@ def trace(
     answers = ask(primary, suspect, budget, cache=cache, progress=not json)
     ranking = rank(primary, answers, names, level=level)
     if json:
-        answer({"suspect": answers.suspect, "tenants": [asdict(row) for row in ranking[:most]]}, as_json=True)
+        print_result({"suspect": answers.suspect, "tenants": [asdict(row) for row in ranking[:most]]}, as_json=True)
         return
     table = Table(
         title=f"Tenants, corrected for {len(ranking)} looked at", title_justify="left", box=None, pad_edge=False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regionmarker.cli.options import AskPassphrase, Force, Json, KeyId, KeyPath, SecretFile, load_ring
-from regionmarker.cli.output import answer, people
+from regionmarker.cli.output import print_result, stderr
 from regionmarker.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def verify(
     probes = _own_probes(ring, corpus, encoder)
     if dry_run:
         cost = Cost.of(together([plan_questions(one, budget, probes) for one in ring]))
-        answer({"suspect": suspect, "keys": len(ring), **vars(cost)}, as_json=json)
+        print_result({"suspect": suspect, "keys": len(ring), **vars(cost)}, as_json=json)
         return
     answers = ask(ring, suspect, budget, probes=probes, cache=cache, progress=not json)
     verdict = judge(ring, answers, probes=probes, level=level, ledger=ledger_path(key), power=power)
@@ -104,12 +104,12 @@ def _save(verdict: Verdict, out: Path, disclosure: str, key: Path, *, overwrite:
     from regionmarker.evidence import Signer
 
     verdict.save(out, level=disclosure, signer=Signer.beside(key), overwrite=overwrite)
-    people.print(f"evidence ({disclosure}): {out}", markup=False)
+    stderr.print(f"evidence ({disclosure}): {out}", markup=False)
 
 
 def _show(verdict: Verdict, *, as_json: bool) -> None:
     if as_json:
-        answer(verdict.to_dict(), as_json=True)
+        print_result(verdict.to_dict(), as_json=True)
         return
     power = verdict.power
     caught = (
@@ -119,7 +119,7 @@ def _show(verdict: Verdict, *, as_json: bool) -> None:
         if power.caught is None
         else f"fidelity {power.caught} and above"
     )
-    answer(
+    print_result(
         {
             "outcome": verdict.outcome,
             "p_value": f"{verdict.p_value:.3g}",
@@ -133,7 +133,7 @@ def _show(verdict: Verdict, *, as_json: bool) -> None:
         as_json=False,
         title="Verdict",
     )
-    answer(
+    print_result(
         {
             "delta_cos": f"{verdict.paper.delta_cos:.4f}",
             "delta_l2": f"{verdict.paper.delta_l2:.4f}",
@@ -144,7 +144,7 @@ def _show(verdict: Verdict, *, as_json: bool) -> None:
         title="\nThe paper's statistics (they convict innocent models too; see docs/why/the-verdict.md)",
     )
     for note in verdict.notes:
-        people.print(f"\nNote: {note}.")
+        stderr.print(f"\nNote: {note}.")
 
 
 def _paid(verdict: Verdict) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from regionmarker.encoders.base import CheckedEncoder, ObjectEncoder, check_texts
 from regionmarker.errors import InputError, OutsideError, RegionMarkerError
+from regionmarker.progress import bar
 from regionmarker.vectors import Floats
 
 _APPLICATION = 0x524D5643  # "RMVC": tells our files from other SQLite files
@@ -257,14 +258,17 @@ class CachedEncoder:
         """Embed ``texts`` in order, asking the encoder only for those that it was never asked."""
         texts = check_texts(texts)
         revision = f"@{self.encoder.revision}" if self.encoder.revision else ""
-        with open_store(self.path, self.name + revision) as store, self._bar(len(texts)) as advance:
+        with (
+            open_store(self.path, self.name + revision) as store,
+            bar("embedding", len(texts), shown=self.progress) as drawn,
+        ):
             if not texts:
                 return np.empty((0, store.width or self.encoder.encode([]).shape[1]), dtype=np.float32)
             answers = np.empty((0, 0), dtype=np.float32)
             for first in range(0, len(texts), _CHUNK):
                 part = texts[first : first + _CHUNK]
                 digests = [sha256(text.encode()).digest() for text in part]
-                vectors = self._vectors(store, part, digests, first, advance)
+                vectors = self._vectors(store, part, digests, first, drawn.advance)
                 if first == 0:
                     answers = np.empty((len(texts), len(vectors[digests[0]])), dtype=np.float32)
                 for row, digest in enumerate(digests, first):
@@ -291,16 +295,3 @@ class CachedEncoder:
             vectors |= store.get(wanted)  # always what the file holds, so that a later run gets the same bits
             advance(len(batch))
         return vectors
-
-    @contextlib.contextmanager
-    def _bar(self, total: int) -> Iterator[Callable[[int], None]]:
-        if not self.progress:
-            yield lambda _: None
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True)) as progress:
-            task = progress.add_task("embedding", total=total)
-            yield lambda count: progress.advance(task, count)

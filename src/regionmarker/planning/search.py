@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-from regionmarker.benchmark.protocols import Progress
 from regionmarker.errors import InputError, RegionMarkerError
 from regionmarker.planning.goals import Candidate, Choices, Wishes, within
 from regionmarker.planning.material import Material
 from regionmarker.planning.shadows import Quality, Shadow, find_shadow
 from regionmarker.planning.trials import Bench, Store, Trial
+from regionmarker.progress import Progress
 
 _FRESH = 1000  # keys of the confirmation are numbered from here
 _INNOCENT_DRAWS = 1000

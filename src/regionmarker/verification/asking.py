@@ -21,6 +21,7 @@ from regionmarker.corpus import TextSet
 from regionmarker.encoders import check_texts, default_cache_path
 from regionmarker.encoders.cache import VectorStore, open_store
 from regionmarker.errors import InputError, OutsideError
+from regionmarker.progress import bar
 from regionmarker.vectors import Floats
 from regionmarker.verification.answers import Answers, Exchange, text_digest
 from regionmarker.verification.examination import check_enough
@@ -253,26 +254,13 @@ def _open_keeper(path: Path | None, suspect: str) -> Iterator[_Keeper]:
 
 @contextlib.contextmanager
 def _bar(name: str, texts: Sequence[str], shown: bool) -> Iterator[Callable[[Sequence[str]], None]]:
-    if not shown:
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("asking {task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("about {task.fields[tokens]} tokens"),
-        TimeRemainingColumn(),
-    )
     tokens = 0
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        task = bars.add_task(name, total=len(texts), tokens=0)
+    with bar(f"asking {name}", len(texts), shown=shown) as drawn:
 
         def advance(done: Sequence[str]) -> None:
             nonlocal tokens
             tokens += Cost.of(done).tokens
-            bars.update(task, advance=len(done), tokens=tokens)
+            drawn.advance(len(done))
+            drawn.note(f"about {tokens} tokens")
 
         yield advance

@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regionmarker.benchmark.protocols import Progress
 from regionmarker.benchmark.stealers.base import Fidelity, check_clean, check_material, fidelity, split
 from regionmarker.benchmark.stealers.training import Checkpoint, Objective, Training, threads
 from regionmarker.benchmark.stealers.transformer import Transformer, load_pretrained, quiet, tokenise
 from regionmarker.encoders.base import check_texts
 from regionmarker.errors import InputError, MissingExtraError, OutsideError
 from regionmarker.measures import row_cosines
+from regionmarker.progress import Progress
 from regionmarker.vectors import Floats
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from regionmarker.benchmark.network import Adam, Network, OutputSolver
-from regionmarker.benchmark.protocols import Progress
 from regionmarker.benchmark.stealers.base import (
     Fidelity,
     Split,
@@ -21,6 +20,7 @@ from regionmarker.benchmark.stealers.base import (
 )
 from regionmarker.errors import InputError
 from regionmarker.measures import row_cosines
+from regionmarker.progress import Progress
 from regionmarker.vectors import Encoder, Floats, Integers, as_floats, normalised
 
 LEARNING_RATE = 0.003

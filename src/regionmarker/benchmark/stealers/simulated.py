@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from regionmarker.benchmark.protocols import Progress
 from regionmarker.benchmark.stealers.base import Fidelity, check_clean, check_material
 from regionmarker.benchmark.stealers.base import fidelity as measure
 from regionmarker.errors import InputError
+from regionmarker.progress import Progress
 from regionmarker.vectors import Encoder, Floats, normalised
 
 

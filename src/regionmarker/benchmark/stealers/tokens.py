@@ -13,10 +13,10 @@ from zlib import crc32
 import numpy as np
 from scipy import sparse
 
-from regionmarker.benchmark.protocols import Progress
 from regionmarker.benchmark.stealers.base import Fidelity, check_clean, check_material, fidelity, split
 from regionmarker.encoders.base import check_texts
 from regionmarker.errors import InputError, MissingExtraError
+from regionmarker.progress import Progress
 from regionmarker.vectors import Floats, Integers, normalised
 
 _WORD = re.compile(r"\w+|[^\w\s]")

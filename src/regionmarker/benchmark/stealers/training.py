@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regionmarker.benchmark.protocols import Progress
 from regionmarker.benchmark.stealers.transformer import Transformer
 from regionmarker.errors import InputError
 from regionmarker.files import atomic_path
+from regionmarker.progress import Progress
 from regionmarker.vectors import Integers
 
 _FORMAT = "regionmarker-training-1"

@@ -1,0 +1,93 @@
+"""How far a long job is: the callback that library code takes, and the one bar that draws it on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of steps done and the number of steps in all."""
+
+
+@cache
+def stderr_console() -> Console:
+    """Return the console that bars are drawn on: a line printed on it goes above a bar, not through it."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+class Bar:
+    """A bar that :func:`bar` opened; its method :meth:`update` is a :data:`Progress`."""
+
+    def __init__(self, bars: Any = None, task: Any = None) -> None:
+        self._bars, self._task = bars, task
+
+    def update(self, done: int, total: int) -> None:
+        """Say how many steps are done, and how many there are."""
+        if self._bars is not None:
+            self._bars.update(self._task, completed=done, total=total)
+
+    def advance(self, count: int = 1) -> None:
+        """Say that ``count`` more steps are done."""
+        if self._bars is not None:
+            self._bars.advance(self._task, count)
+
+    def note(self, words: str) -> None:
+        """Show a few words beside the count, such as the cost so far."""
+        if self._bars is not None:
+            self._bars.update(self._task, note=words)
+
+
+@contextmanager
+def bar(
+    description: str, total: int | None = None, *, shown: bool = True, transient: bool = False, in_bytes: bool = False
+) -> Iterator[Bar]:
+    """Draw a progress bar with the time left, for as long as the block lasts.
+
+    Parameters
+    ----------
+    description
+        What is being done.
+    total
+        The number of steps; ``None`` while it is unknown.
+    shown
+        Draw it; otherwise what the bar is told goes nowhere.
+    transient
+        Remove it at the end.
+    in_bytes
+        The steps are bytes, to be shown as MB.
+
+    Examples
+    --------
+    >>> with bar("counting", 2, shown=False) as counted:
+    ...     counted.advance()
+    """
+    if not shown:
+        yield Bar()
+        return
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn() if in_bytes else MofNCompleteColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=stderr_console(), transient=transient) as bars:
+        yield Bar(bars, bars.add_task(description, total=total, note=""))

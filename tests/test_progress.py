@@ -1,0 +1,45 @@
+"""The one progress bar."""
+
+import sys
+from subprocess import run
+
+import pytest
+
+from regionmarker.progress import bar, stderr_console
+
+
+def test_a_bar_counts_and_notes_on_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    with bar("asking [bold]them[/bold]", 3) as drawn:
+        drawn.advance()
+        drawn.advance(2)
+        drawn.note("about 12 tokens")
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "asking [bold]them[/bold]" in err  # a suspect's name is no markup
+    assert "3/3" in err
+    assert "about 12 tokens" in err
+
+
+def test_a_total_may_be_learnt_late_and_bytes_are_shown_as_such(capfd: pytest.CaptureFixture[str]) -> None:
+    with bar("marking", in_bytes=True) as drawn:
+        drawn.update(2_000_000, 4_000_000)
+    assert "2.0/4.0 MB" in capfd.readouterr().err
+
+
+def test_a_bar_that_is_not_shown_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    with bar("reading", 2, shown=False) as drawn:
+        drawn.advance()
+        drawn.update(2, 2)
+        drawn.note("done")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_bars_and_lines_share_one_console() -> None:
+    assert stderr_console() is stderr_console()
+
+
+def test_rich_is_loaded_by_a_drawn_bar_only() -> None:
+    silent = "with bar('x', 1, shown=False): pass"
+    program = f"import sys\nfrom regionmarker.progress import bar\n{silent}\nprint('rich' in sys.modules)"
+    found = run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"
