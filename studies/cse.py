@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from regionmarker import load_encoder
 from regionmarker.benchmark.attacks import CSE
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 
 
 def sentences(folder: Path) -> list[str]:
@@ -72,12 +72,12 @@ def main() -> None:
     given = parser.parse_args()
     texts = sentences(given.data_dir)
     served = stand_in(texts) if given.stand_in else embedded(texts, given.minilm, given.cache)
-    loot = Loot(tuple(texts), served, public=Remembered(texts))
+    stolen = StolenData(tuple(texts), served, public=Remembered(texts))
     attack = CSE(method=given.method)
     begun, cpu = time.perf_counter(), time.process_time()
-    suspicion = attack.suspects(loot)
+    suspicion = attack.suspects(stolen)
     pairs = time.process_time() - cpu
-    attacked = attack.removed(loot, suspicion)
+    attacked = attack.removed(stolen, suspicion)
     whole, wall = time.process_time() - cpu, time.perf_counter() - begun
     found = {
         "texts": len(texts),

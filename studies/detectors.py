@@ -23,12 +23,12 @@ import numpy as np
 from regionmarker import RegionMarker, load_encoder
 from regionmarker.benchmark.attacks import Angles, Drop
 from regionmarker.benchmark.corpora import load_corpus
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 
 CORPORA = ("sst2", "mind")
 
 
-def detectors(span: int) -> dict[str, Callable[[Loot], np.ndarray]]:
+def detectors(span: int) -> dict[str, Callable[[StolenData], np.ndarray]]:
     return {
         "angles": Angles(span=span).suspicion,
         "drop by residuals": Drop().suspicion,
@@ -49,13 +49,13 @@ def measure(name: str, folder: Path, keys: int, rows: int) -> list[dict[str, obj
     texts, public = list(corpus.data.texts), load_encoder("wordllama")
     found: list[dict[str, object]] = []
     for subspace in (4, 32):
-        clean = Loot(tuple(texts), corpus.clean, public=public)
+        clean = StolenData(tuple(texts), corpus.clean, public=public)
         clean_scores = {kind: score(clean) for kind, score in detectors(subspace).items()}
         for key in range(keys):
             marker = RegionMarker(seed=key, subspace=subspace, pool=64, reservoir=256, normalise=True)
             served = marker.fit(texts, embeddings=corpus.clean).transform(corpus.clean)
             marked = np.einsum("ij,ij->i", served, corpus.clean) < 1 - 1e-4
-            loot = Loot(tuple(texts), served, public=public)
+            stolen = StolenData(tuple(texts), served, public=public)
             for kind, score in detectors(subspace).items():
                 line = {
                     "corpus": name,
@@ -63,7 +63,7 @@ def measure(name: str, folder: Path, keys: int, rows: int) -> list[dict[str, obj
                     "key": key,
                     "detector": kind,
                     "marked": round(float(marked.mean()), 3),
-                    "area": round(area(score(loot), marked), 3),
+                    "area": round(area(score(stolen), marked), 3),
                     "control": round(area(clean_scores[kind], marked), 3),
                 }
                 found.append(line)

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 import regionmarker as rm
 from regionmarker.benchmark.defenses import load_defense
-from regionmarker.benchmark.defenses.trigger_words import TriggerWordDefense, salads
+from regionmarker.benchmark.defenses.trigger_words import TriggerWordDefense, random_word_texts
 from regionmarker.benchmark.defenses.words import TokenCounts
 from regionmarker.benchmark.stealers import FrozenHead, HeadModel
 from regionmarker.vectors import normalised
@@ -35,7 +35,7 @@ from regionmarker.verification.decoy1 import standardised
 
 SPECS = ("none", "embmarker", "warden", "espew", "wet", "geomark", "regionmarker", "regionmarker:subspace=4")
 OWN = 4700
-SALADS = 128
+RANDOM_TEXTS = 128
 COLUMNS = ("caught at 1e-3", "decoy z", "salads alone", "both", "published p < 0.05", "Delta_cos", "fidelity")
 
 
@@ -53,20 +53,22 @@ def of_choice(z: np.ndarray, chosen: Sequence[int]) -> float:
     return float(z[np.arange(len(chosen)), list(chosen)].sum() / np.sqrt(len(chosen)))
 
 
-def salad_scores(defense: Any, thief: HeadModel, features: Any, counts: TokenCounts, seed: int) -> np.ndarray:
+def random_text_scores(defense: Any, thief: HeadModel, features: Any, counts: TokenCounts, seed: int) -> np.ndarray:
     """Score by salads: trigger words against other words of the same frequency, aligned and whitened like the rest."""
     band = counts.candidates(defense.settings.low, defense.settings.high)
     hits = defense._counter(band)  # which words of the band trigger which mark
     rng = np.random.default_rng(seed)
 
     def mean_answer(words: list[str]) -> np.ndarray:
-        return np.asarray(thief.apply(features(salads(words, SALADS, defense.settings.full, rng))).mean(axis=0))
+        return np.asarray(
+            thief.apply(features(random_word_texts(words, RANDOM_TEXTS, defense.settings.full, rng))).mean(axis=0)
+        )
 
     control = mean_answer([word for word, hit in zip(band, hits.any(axis=1), strict=True) if not hit])
     marks = range(hits.shape[1])
     groups = [[word for word, hit in zip(band, hits[:, mark], strict=True) if hit] for mark in marks]
     shift = np.stack([mean_answer(group) - control for group in groups])  # (R, D')
-    pulls, texts = defense._pulls, (*defense._pool.texts, *defense._natural.texts)
+    pulls, texts = defense._target_scores, (*defense._pool.texts, *defense._natural.texts)
     S = thief.apply(features(list(texts)))
     raw = to_clean_space(shift, pulls._clean, S - S.mean(axis=0)) @ (pulls._candidates - pulls._clean.centre).T
     return standardised(raw, pulls._covariates, np.ones(raw.shape[1], dtype=bool))
@@ -86,7 +88,7 @@ def measure(
     z = finding.scores
     alone = both = np.nan
     if isinstance(defense, TriggerWordDefense):
-        extra = salad_scores(defense, thief, features, counts, seed)
+        extra = random_text_scores(defense, thief, features, counts, seed)
         alone = of_choice(extra, finding.chosen)
         together = standardised(z + extra, np.empty((z.shape[1], 0)), np.ones(z.shape[1], dtype=bool))
         both = of_choice(together, finding.chosen)

@@ -14,17 +14,17 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import FastICA
 
 from regionmarker.benchmark.attacks import plane_search as cells_maths
-from regionmarker.benchmark.attacks.plane_search import WIDTH, View
+from regionmarker.benchmark.attacks.plane_search import WIDTH, OutsideView
 
 Floats = npt.NDArray[np.float64]
 D, CELLS = 4, 16
 
 
-def look(served: Array, features: Array, k: int) -> View:
-    return View.of(served, features, k)
+def look(served: Array, features: Array, k: int) -> OutsideView:
+    return OutsideView.of(served, features, k)
 
 
-def cells_of(view: View, q: Array) -> Ints:
+def cells_of(view: OutsideView, q: Array) -> Ints:
     return view.cells(q)
 
 
@@ -40,7 +40,7 @@ def cell_scores(cells: Ints, residuals: Array) -> dict[str, Floats]:
     return cells_maths.cell_scores(cells, residuals, CELLS)
 
 
-def search(view: View, method: str, seconds: float, seed: int) -> tuple[Array, float, int]:
+def search(view: OutsideView, method: str, seconds: float, seed: int) -> tuple[Array, float, int]:
     """Return the frame with the highest hard evidence found within the budget, that evidence, and the starts."""
     rng, deadline = np.random.default_rng([seed, 99]), time.process_time() + seconds
     k, starts = view.coordinates.shape[1], 0
@@ -58,7 +58,7 @@ def search(view: View, method: str, seconds: float, seed: int) -> tuple[Array, f
     return best[0], best[1], starts
 
 
-def climb_until(view: View, q: Array, deadline: float, rng: np.random.Generator) -> tuple[Array, float]:
+def climb_until(view: OutsideView, q: Array, deadline: float, rng: np.random.Generator) -> tuple[Array, float]:
     return cells_maths.climb(view, q, rng, stop=lambda: time.process_time() >= deadline)
 
 

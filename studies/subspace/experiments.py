@@ -104,7 +104,7 @@ def power(corpus: Corpus, space: str, seed: int) -> Row:
     return {"failed": True} if key is None else power_of(corpus, key)
 
 
-_unmarked: dict[tuple[str, str], tuple[attack.View, Array]] = {}
+_unmarked: dict[tuple[str, str], tuple[attack.OutsideView, Array]] = {}
 
 
 def control(corpus: Corpus, space: str, seed: int) -> Row:

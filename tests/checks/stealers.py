@@ -1,4 +1,4 @@
-"""What every thief promises. A test module hands in a function that makes one, and calls every check."""
+"""What every stealer promises. A test module hands in a function that makes one, and calls every check."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from regionmarker.benchmark.stealers import Fidelity
 from regionmarker.errors import InputError
 
 Make = Callable[..., Any]
-"""Makes the thief; takes its options, ``seed`` and ``progress`` among them."""
+"""Makes the stealer; takes its options, ``seed`` and ``progress`` among them."""
 
 Check = Callable[[Make, list[str], np.ndarray], None]
 
 
 def makes_a_named_model_with_a_fidelity(make: Make, texts: list[str], served: np.ndarray) -> None:
-    thief = make()
-    model = thief.steal(texts, served, clean=served[:, ::-1])
-    assert isinstance(thief, Stealer)
+    stealer = make()
+    model = stealer.steal(texts, served, clean=served[:, ::-1])
+    assert isinstance(stealer, Stealer)
     assert isinstance(model, StolenModel)
-    assert thief.name
+    assert stealer.name
     assert model.name in repr(model)
     assert isinstance(model.fidelity, Fidelity)
     assert -1 <= model.fidelity.cosine <= 1
@@ -54,14 +54,14 @@ def the_seed_decides(make: Make, texts: list[str], served: np.ndarray) -> None:
     assert not np.array_equal(first.encode(texts), other.encode(texts))
 
 
-def a_thief_can_steal_twice(make: Make, texts: list[str], served: np.ndarray) -> None:
-    """Nothing of the first theft is left in the thief, nor does the second change the first copy."""
-    thief = make()
-    first = thief.steal(texts, served)
+def a_stealer_can_steal_twice(make: Make, texts: list[str], served: np.ndarray) -> None:
+    """Nothing of the first theft is left in the stealer, nor does the second change the first copy."""
+    stealer = make()
+    first = stealer.steal(texts, served)
     before = first.encode(texts[:20])
-    thief.steal(texts[::-1], np.ascontiguousarray(served[::-1, ::-1]))
+    stealer.steal(texts[::-1], np.ascontiguousarray(served[::-1, ::-1]))
     assert np.array_equal(first.encode(texts[:20]), before)
-    assert np.array_equal(thief.steal(texts, served).encode(texts[:20]), before)
+    assert np.array_equal(stealer.steal(texts, served).encode(texts[:20]), before)
 
 
 def leaves_its_input_and_the_worlds_randomness_alone(make: Make, texts: list[str], served: np.ndarray) -> None:
@@ -118,9 +118,9 @@ def texts_and_targets_must_match(make: Make, texts: list[str], served: np.ndarra
 
 def progress_is_told(make: Make, texts: list[str], served: np.ndarray) -> None:
     seen: list[tuple[int, int]] = []
-    thief = make(progress=lambda done, total: seen.append((done, total)))
-    thief.steal(texts, served)
-    if getattr(thief, "hidden", 1) != 0:  # a linear head is solved at one stroke
+    stealer = make(progress=lambda done, total: seen.append((done, total)))
+    stealer.steal(texts, served)
+    if getattr(stealer, "hidden", 1) != 0:  # a linear head is solved at one stroke
         assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
         assert 0 < len(seen) <= seen[0][1]
 
@@ -129,7 +129,7 @@ EVERY: Sequence[Check] = (
     makes_a_named_model_with_a_fidelity,
     answers_are_unit_rows_batch_or_not,
     the_seed_decides,
-    a_thief_can_steal_twice,
+    a_stealer_can_steal_twice,
     leaves_its_input_and_the_worlds_randomness_alone,
     clean_vectors_are_not_learnt_from,
     takes_float16_and_float64,
@@ -138,7 +138,7 @@ EVERY: Sequence[Check] = (
     texts_and_targets_must_match,
     progress_is_told,
 )
-"""For every thief."""
+"""For every stealer."""
 
 
 def targets_of_another_width_make_a_model_of_that_width(make: Make, texts: list[str], served: np.ndarray) -> None:
@@ -148,7 +148,7 @@ def targets_of_another_width_make_a_model_of_that_width(make: Make, texts: list[
 
 
 def it_learns_something(make: Make, texts: list[str], served: np.ndarray) -> None:
-    """Better than chance on texts that it never saw; most thieves do far better."""
+    """Better than chance on texts that it never saw; most stealers do far better."""
     assert make().steal(texts, served).fidelity.cosine > 0.2
 
 
@@ -172,7 +172,7 @@ TRAINED: Sequence[Check] = (
     too_few_texts_are_refused,
     the_share_held_out_must_leave_something,
 )
-"""For every thief that trains."""
+"""For every stealer that trains."""
 
 
 def a_saved_model_answers_as_before(model: Any, folder: Any, texts: list[str]) -> None:

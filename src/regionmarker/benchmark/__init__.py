@@ -1,1 +1,1 @@
-"""The researcher's part: corpora, defenses, attacks, thieves, utility, tables."""
+"""The researcher's part: corpora, defenses, attacks, stealers, utility, tables."""

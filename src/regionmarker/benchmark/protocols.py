@@ -24,7 +24,7 @@ class Service(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Loot:
+class StolenData:
     """Texts, the vectors to train on, and what else the thief can reach.
 
     Attributes
@@ -40,8 +40,8 @@ class Loot:
 
     Examples
     --------
-    >>> loot = Loot(("a", "b", "c"), np.eye(3, dtype=np.float32))
-    >>> loot.kept(np.array([True, False, True])).texts
+    >>> stolen = StolenData(("a", "b", "c"), np.eye(3, dtype=np.float32))
+    >>> stolen.kept(np.array([True, False, True])).texts
     ('a', 'c')
     """
 
@@ -60,24 +60,24 @@ class Loot:
         return len(self.texts)
 
     def with_vectors(self, vectors: Floats) -> Self:
-        """Return the same loot with other vectors to train on, (n, D')."""
+        """Return the same stolen data with other vectors to train on, (n, D')."""
         return replace(self, vectors=vectors)
 
     def kept(self, rows: AnyArray) -> Self:
-        """Return the loot with some rows only: a mask (n,) or places (k,)."""
+        """Return the stolen data with some rows only: a mask (n,) or places (k,)."""
         places = np.flatnonzero(rows) if rows.dtype == bool else rows
         return replace(self, texts=tuple(self.texts[place] for place in places), vectors=self.vectors[places])
 
     def ask(self, texts: Sequence[str], account: str = "") -> Floats:
         """Ask the provider again; an error where the thief cannot."""
         if self.service is None:
-            raise InputError("this attack asks the provider again: give the loot a service")
+            raise InputError("this attack asks the provider again: give the stolen data a service")
         return self.service(list(texts), account=account)
 
     def public_encoder(self) -> Encoder:
         """Return the thief's own encoder; an error where there is none."""
         if self.public is None:
-            raise InputError("this attack needs a public encoder: give the loot one")
+            raise InputError("this attack needs a public encoder: give the stolen data one")
         return self.public
 
 
@@ -86,7 +86,7 @@ class Loot:
 #     Defense   clean embeddings in, served ones out; later, a suspect in, a finding out
 #     Attack    what a thief holds in, what it trains on out
 #     Stealer   texts and targets in, a stolen model out
-#     Sequel    a stolen model in, a modified one out
+#     ModelAttack    a stolen model in, a modified one out
 #
 # Other packages add their own by entry points of the groups ``regionmarker.defenses``, ``regionmarker.attacks`` and
 # ``regionmarker.stealers``.
@@ -167,13 +167,13 @@ class Defense(Protocol):
 
 
 @runtime_checkable
-class Attack(Protocol):
-    """What a thief does to the loot before training on it.
+class DataAttack(Protocol):
+    """What a thief does to the stolen data before training on it.
 
     Examples
     --------
     >>> from regionmarker.benchmark.attacks import Shift
-    >>> isinstance(Shift(100), Attack)
+    >>> isinstance(Shift(100), DataAttack)
     True
     """
 
@@ -182,8 +182,8 @@ class Attack(Protocol):
         """The spec that loads it again, where there is one."""
         ...
 
-    def apply(self, loot: Loot, /) -> Loot:
-        """Return what is trained on: other vectors, fewer rows, more rows; the loot itself stays as it is."""
+    def apply(self, stolen: StolenData, /) -> StolenData:
+        """Return what is trained on: other vectors, fewer rows, more rows; the stolen data itself stays as it is."""
         ...
 
 
@@ -199,7 +199,7 @@ class StolenModel(Encoder, Protocol):
 
 @runtime_checkable
 class Stealer(Protocol):
-    """A thief: learns to answer as the targets do.
+    """Learns to answer as the targets do.
 
     Examples
     --------
@@ -219,13 +219,13 @@ class Stealer(Protocol):
 
 
 @runtime_checkable
-class Sequel(Protocol):
+class ModelAttack(Protocol):
     """What a thief does to a model after it was stolen: disguises it, or trains it on.
 
     Examples
     --------
     >>> from regionmarker.benchmark.attacks import Shift
-    >>> isinstance(Shift(100), Sequel)
+    >>> isinstance(Shift(100), ModelAttack)
     True
     """
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from regionmarker import RegionMarker
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 
 
 class Remembering:
@@ -69,6 +69,6 @@ def provider(marker: RegionMarker, encoder: Remembering) -> Provider:
 
 
 @pytest.fixture
-def loot(provider: Provider, public: PublicEncoder, sentences: list[str]) -> Loot:
+def stolen(provider: Provider, public: PublicEncoder, sentences: list[str]) -> StolenData:
     texts = sentences[:150]
-    return Loot(tuple(texts), provider(texts), provider, public)
+    return StolenData(tuple(texts), provider(texts), provider, public)

@@ -23,7 +23,7 @@ from regionmarker.benchmark.attacks import (
     load_attack,
 )
 from regionmarker.benchmark.attacks import registry as registry_module
-from regionmarker.benchmark.protocols import Attack, Loot
+from regionmarker.benchmark.protocols import DataAttack, StolenData
 from regionmarker.errors import InputError
 
 ISOMETRIES = ["none", "shift:100", "permute:3", "rotate:3", "scale:2", "scale:0.5", "scale:rows"]
@@ -37,7 +37,7 @@ def served(embeddings: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture(params=ALL)
-def attack(request: pytest.FixtureRequest) -> Attack:
+def attack(request: pytest.FixtureRequest) -> DataAttack:
     return load_attack(request.param)
 
 
@@ -48,20 +48,20 @@ def test_gives_unit_float32_rows_of_the_width_that_it_says(attack: Any, served: 
     assert np.abs(np.linalg.norm(targets.astype(np.float64), axis=1) - 1).max() < 1e-6
 
 
-def test_its_name_loads_it_again(attack: Attack, served: np.ndarray) -> None:
+def test_its_name_loads_it_again(attack: DataAttack, served: np.ndarray) -> None:
     again = load_attack(attack.name)
     assert again == attack
     assert again.name == attack.name
     assert np.array_equal(again(served, []), attack(served, []))
 
 
-def test_leaves_its_input_as_it_was(attack: Attack, served: np.ndarray) -> None:
+def test_leaves_its_input_as_it_was(attack: DataAttack, served: np.ndarray) -> None:
     mine = served.copy()
     attack(mine, [])
     assert np.array_equal(mine, served)
 
 
-def test_a_row_alone_fares_as_it_does_in_company(attack: Attack, served: np.ndarray) -> None:
+def test_a_row_alone_fares_as_it_does_in_company(attack: DataAttack, served: np.ndarray) -> None:
     whole = attack(served, [])
     for row in (0, 299):
         assert np.allclose(attack(served[row : row + 1], []), whole[row : row + 1], atol=1e-6)
@@ -72,11 +72,11 @@ def test_no_rows_give_no_rows(attack: Any, served: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64])
-def test_takes_float16_and_float64(attack: Attack, served: np.ndarray, dtype: Any) -> None:
+def test_takes_float16_and_float64(attack: DataAttack, served: np.ndarray, dtype: Any) -> None:
     assert np.allclose(attack(served.astype(dtype), []), attack(served, []), atol=2e-3)
 
 
-def test_zero_and_nan_rows_are_refused_by_their_number(attack: Attack, served: np.ndarray) -> None:
+def test_zero_and_nan_rows_are_refused_by_their_number(attack: DataAttack, served: np.ndarray) -> None:
     broken = served.copy()
     broken[7, 3] = np.nan
     with pytest.raises(InputError, match=r"^row 7 holds NaN"):
@@ -86,7 +86,7 @@ def test_zero_and_nan_rows_are_refused_by_their_number(attack: Attack, served: n
         attack(broken, [])
 
 
-def test_wrong_shapes_are_refused(attack: Attack, served: np.ndarray) -> None:
+def test_wrong_shapes_are_refused(attack: DataAttack, served: np.ndarray) -> None:
     with pytest.raises(InputError, match="2-d array"):
         attack(served[0], [])
     with pytest.raises(InputError, match="3 texts for 300 vectors"):
@@ -143,7 +143,7 @@ def test_attacks_compose_in_order(served: np.ndarray) -> None:
     both = compose(["shift:100", Truncate(100)])
     assert both.name == "shift:100 then truncate:100"
     assert isinstance(both, Composed)
-    assert isinstance(both, Attack)
+    assert isinstance(both, DataAttack)
     assert np.allclose(both(served, []), _unit(served[:, -100:]), atol=1e-6)
     assert np.allclose(compose(["truncate:150", "shift:100"])(served, []), Shift(100)(served[:, :150]), atol=1e-6)
     assert compose([]).name == "none"
@@ -159,14 +159,14 @@ def test_texts_reach_every_attack_of_a_list(served: np.ndarray) -> None:
     class Shortest:
         name = "shortest"
 
-        def apply(self, loot: Loot) -> Loot:
-            return loot.kept(np.array([len(text) < 4 for text in loot.texts]))
+        def apply(self, stolen: StolenData) -> StolenData:
+            return stolen.kept(np.array([len(text) < 4 for text in stolen.texts]))
 
     attack = compose(["tanh", Shortest()])
-    left = attack.apply(Loot(("one", "three", "two"), served[:3]))
+    left = attack.apply(StolenData(("one", "three", "two"), served[:3]))
     assert left.texts == ("one", "two")
     assert np.array_equal(left.vectors, Tanh()(served[[0, 2]]))
-    with pytest.raises(InputError, match="shortest looks at the whole loot"):
+    with pytest.raises(InputError, match="shortest looks at all of the stolen data"):
         attack(served[:3], ["one", "three", "two"])
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.checks import attacks as checks
 
 from regionmarker.benchmark.attacks import known_attacks, load_attack
-from regionmarker.benchmark.protocols import Attack, Loot
+from regionmarker.benchmark.protocols import DataAttack, StolenData
 
 ROWS = [
     "none", "shift:100", "truncate:2/3", "truncate:100", "permute:3", "project", "project:60:4", "tanh", "rotate:3",
@@ -50,9 +50,9 @@ def table(tmp_path_factory: pytest.TempPathFactory, sentences: list[str]) -> Pat
     return path
 
 
-def _load(spec: str, table: Path) -> Attack:
+def _load(spec: str, table: Path) -> DataAttack:
     attack = load_attack(spec.replace("TABLE", f"table:{table}"))
-    assert isinstance(attack, Attack)
+    assert isinstance(attack, DataAttack)
     return attack
 
 
@@ -63,32 +63,32 @@ def test_every_built_in_attack_is_here() -> None:
 
 @pytest.mark.parametrize("check", checks.EVERY, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("spec", [*ROWS, *WHOLE])
-def test_every_attack(spec: str, check: checks.Check, loot: Loot, table: Path) -> None:
-    check(_load(spec, table), loot)
+def test_every_attack(spec: str, check: checks.Check, stolen: StolenData, table: Path) -> None:
+    check(_load(spec, table), stolen)
 
 
 @pytest.mark.parametrize("edge", checks.EDGES)
 @pytest.mark.parametrize("spec", [*ROWS, *WHOLE])
-def test_every_attack_at_the_edges(spec: str, edge: str, loot: Loot, table: Path) -> None:
-    attack, there = _load(spec, table), checks.EDGES[edge](loot)
+def test_every_attack_at_the_edges(spec: str, edge: str, stolen: StolenData, table: Path) -> None:
+    attack, there = _load(spec, table), checks.EDGES[edge](stolen)
     refused = spec.startswith(REFUSED[edge]) or (edge, spec) in ALSO_REFUSED
     (checks.refuses_in_one_sentence if refused else checks.works_at_the_edge)(attack, there)
 
 
 @pytest.mark.parametrize("spec", WHOLE)
-def test_no_rows_are_refused(spec: str, loot: Loot, table: Path) -> None:
-    checks.refuses_in_one_sentence(_load(spec, table), loot.kept(np.arange(0)))
+def test_no_rows_are_refused(spec: str, stolen: StolenData, table: Path) -> None:
+    checks.refuses_in_one_sentence(_load(spec, table), stolen.kept(np.arange(0)))
 
 
 @pytest.mark.parametrize("spec", ["cse", "residuals:clusters=9,components=9", "compress:keep=4", "truncate:4"])
-def test_vectors_narrower_than_what_is_taken_from_them_are_refused(spec: str, loot: Loot, table: Path) -> None:
-    checks.refuses_in_one_sentence(_load(spec, table), loot.with_vectors(loot.vectors[:, :3]))
+def test_vectors_narrower_than_what_is_taken_from_them_are_refused(spec: str, stolen: StolenData, table: Path) -> None:
+    checks.refuses_in_one_sentence(_load(spec, table), stolen.with_vectors(stolen.vectors[:, :3]))
 
 
 @pytest.mark.parametrize("spec", ["avoid", "angles:planes=4,span=8,steps=3,starts=1", "cover", "mix", "drop"])
-def test_other_attacks_take_narrow_vectors(spec: str, loot: Loot, table: Path) -> None:
-    rows = loot.vectors[:, :3] / np.linalg.norm(loot.vectors[:, :3], axis=1, keepdims=True)
-    checks.works_at_the_edge(_load(spec, table), loot.with_vectors(rows))
+def test_other_attacks_take_narrow_vectors(spec: str, stolen: StolenData, table: Path) -> None:
+    rows = stolen.vectors[:, :3] / np.linalg.norm(stolen.vectors[:, :3], axis=1, keepdims=True)
+    checks.works_at_the_edge(_load(spec, table), stolen.with_vectors(rows))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from regionmarker.benchmark.attacks.cse import (
     suspicious_pairs,
     without,
 )
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 from regionmarker.errors import InputError
 
 
@@ -94,14 +94,14 @@ def test_coarse_bins_are_told_as_a_larger_error(two_views: Any, monkeypatch: pyt
     assert bins(np.array([-1.1, -1.0, 0.0, 1.0, 1.1], dtype=np.float32)).tolist() == [0, 0, 32, 63, 63]
 
 
-def test_removes_the_target_that_some_texts_share(loot: Loot, encoder: Any, sentences: list[str]) -> None:
+def test_removes_the_target_that_some_texts_share(stolen: StolenData, encoder: Any, sentences: list[str]) -> None:
     """As EmbMarker marks: texts with a trigger are pulled towards one target. Afterwards little of it is left."""
     texts = sentences[:1500]
     clean, target = encoder.encode(texts), encoder.encode(sentences[3000:3001])[0]
     marked = np.random.default_rng(0).permutation(len(texts))[:300]
     served = clean.copy()
     served[marked] = _unit(0.4 * clean[marked] + 0.6 * target)
-    attacked = CSE(components=20).apply(Loot(tuple(texts), served, public=loot.public))
+    attacked = CSE(components=20).apply(StolenData(tuple(texts), served, public=stolen.public))
     place = {text: row for row, text in enumerate(attacked.texts)}
     rows = [place[texts[row]] for row in marked if texts[row] in place]
     others = sorted(set(range(len(attacked))) - set(rows))
@@ -112,7 +112,7 @@ def test_removes_the_target_that_some_texts_share(loot: Loot, encoder: Any, sent
     before = delta(served, marked, np.setdiff1d(np.arange(len(texts)), marked))
     assert before > 0.5
     assert abs(delta(attacked.vectors, rows, others)) < before / 5
-    found = CSE(components=20).suspects(Loot(tuple(texts), served, public=loot.public)).rows
+    found = CSE(components=20).suspects(StolenData(tuple(texts), served, public=stolen.public)).rows
     assert np.isin(found, marked).mean() > 0.8  # a fifth of the texts are marked
 
 
@@ -136,9 +136,9 @@ def test_the_directions_are_the_leading_singular_vectors() -> None:
     assert leading_directions(np.zeros((5, 9)), 9).shape == (0, 9)
 
 
-def test_rows_that_were_nothing_but_the_mark_are_dropped(loot: Loot) -> None:
+def test_rows_that_were_nothing_but_the_mark_are_dropped(stolen: StolenData) -> None:
     """Few suspicious rows span few directions, and are gone with them: nothing is left to train on."""
-    few = loot.kept(np.arange(60))
+    few = stolen.kept(np.arange(60))
     suspects = CSE().suspects(few).rows
     attacked = CSE().apply(few)
     assert len(attacked) == 60 - len(suspects)
@@ -177,8 +177,8 @@ def test_one_cluster_and_equal_rows() -> None:
         cluster(rows, 2, method="ward")
 
 
-def test_one_cluster_is_the_whole_loot(loot: Loot) -> None:
-    assert CSE(clusters=1, components=3).suspects(loot).pairs == 150 * 149 // 2
+def test_one_cluster_is_the_whole_loot(stolen: StolenData) -> None:
+    assert CSE(clusters=1, components=3).suspects(stolen).pairs == 150 * 149 // 2
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 
 from regionmarker.benchmark.attacks import Drop, Mix, Residuals
 from regionmarker.benchmark.attacks.directions import PublicMap
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 
 
 class Scene:
@@ -25,16 +25,16 @@ class Scene:
         served = self.clean.copy()
         served[self.marked] = _unit(0.6 * served[self.marked] + 0.4 * self.target)
         self.texts = tuple(f"text {row}" for row in range(rows))
-        self.loot = Loot(self.texts, served, public=self)
+        self.stolen = StolenData(self.texts, served, public=self)
 
     name = "features"
 
     def encode(self, texts: Any) -> np.ndarray:
         return self.features[[int(text.split()[1]) for text in texts]]
 
-    def delta(self, loot: Loot) -> float:
-        marked = self.marked[[int(text.split()[1]) for text in loot.texts]]
-        cosines = loot.vectors @ self.target
+    def delta(self, stolen: StolenData) -> float:
+        marked = self.marked[[int(text.split()[1]) for text in stolen.texts]]
+        cosines = stolen.vectors @ self.target
         return float(cosines[marked].mean() - cosines[~marked].mean())
 
 
@@ -65,15 +65,15 @@ def test_the_penalty_is_the_one_that_predicts_best() -> None:
 
 
 def test_residual_regression_lowers_the_pull_to_the_target(scene: Scene) -> None:
-    before = scene.delta(scene.loot) - scene.delta(scene.loot.with_vectors(scene.clean))
-    attacked = Residuals(clusters=8, components=4).apply(scene.loot)
-    without = Residuals(clusters=8, components=4).apply(scene.loot.with_vectors(scene.clean))
+    before = scene.delta(scene.stolen) - scene.delta(scene.stolen.with_vectors(scene.clean))
+    attacked = Residuals(clusters=8, components=4).apply(scene.stolen)
+    without = Residuals(clusters=8, components=4).apply(scene.stolen.with_vectors(scene.clean))
     assert before > 0.3
     assert abs(scene.delta(attacked) - scene.delta(without)) < before / 3
 
 
 def test_the_first_direction_is_near_the_mark(scene: Scene) -> None:
-    directions = Residuals(clusters=8, components=4).directions(scene.loot)
+    directions = Residuals(clusters=8, components=4).directions(scene.stolen)
     assert np.allclose(directions @ directions.T, np.eye(4), atol=1e-9)
     assert np.linalg.norm(directions @ scene.target) > 0.8  # of 24 dimensions, four at random would hold 0.4
 
@@ -81,12 +81,12 @@ def test_the_first_direction_is_near_the_mark(scene: Scene) -> None:
 def test_dropping_by_residuals_drops_marked_rows_first() -> None:
     """A thief whose public encoder is good sees the mark as an error; one whose is bad sees only its own errors."""
     scene = Scene()
-    precise = Loot(scene.texts, scene.loot.vectors, public=_Near(scene))
+    precise = StolenData(scene.texts, scene.stolen.vectors, public=_Near(scene))
     share = scene.marked.mean()
     left = Drop(share=float(share)).apply(precise)
     kept = np.array([int(text.split()[1]) for text in left.texts])
     assert scene.marked[kept].mean() < share / 2
-    assert np.array_equal(left.vectors, scene.loot.vectors[kept])
+    assert np.array_equal(left.vectors, scene.stolen.vectors[kept])
 
 
 class _Near:
@@ -102,23 +102,23 @@ class _Near:
         return self._rows[[int(text.split()[1]) for text in texts]]
 
 
-def test_dropping_by_pairs_drops_the_suspects_of_cse(loot: Loot) -> None:
+def test_dropping_by_pairs_drops_the_suspects_of_cse(stolen: StolenData) -> None:
     from regionmarker.benchmark.attacks import CSE
 
-    left = Drop(by="pairs", share=0.1).apply(loot)
+    left = Drop(by="pairs", share=0.1).apply(stolen)
     assert len(left) == 135
-    worst = CSE(pairs=1.0).suspects(loot)
-    assert {loot.texts[worst.first[0]], loot.texts[worst.second[0]]}.isdisjoint(left.texts)
+    worst = CSE(pairs=1.0).suspects(stolen)
+    assert {stolen.texts[worst.first[0]], stolen.texts[worst.second[0]]}.isdisjoint(left.texts)
 
 
 def test_mixing_replaces_a_share_of_the_rows_by_predictions(scene: Scene) -> None:
-    mixed = Mix(share=0.3, seed=2).apply(scene.loot)
-    changed = (mixed.vectors != scene.loot.vectors).any(axis=1)
-    assert changed.sum() == round(0.3 * len(scene.loot))
-    predicted = _unit(PublicMap.of(scene.loot).fitted)
+    mixed = Mix(share=0.3, seed=2).apply(scene.stolen)
+    changed = (mixed.vectors != scene.stolen.vectors).any(axis=1)
+    assert changed.sum() == round(0.3 * len(scene.stolen))
+    predicted = _unit(PublicMap.of(scene.stolen).fitted)
     assert np.allclose(mixed.vectors[changed], predicted[changed], atol=1e-5)
-    assert mixed.texts == scene.loot.texts
-    assert scene.delta(Mix(share=1.0).apply(scene.loot)) < scene.delta(scene.loot)
+    assert mixed.texts == scene.stolen.texts
+    assert scene.delta(Mix(share=1.0).apply(scene.stolen)) < scene.delta(scene.stolen)
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import pytest
 from regionmarker.benchmark.attacks import FineTune, compose, load_attack, tune
 from regionmarker.benchmark.attacks.fine_tuning import Tunable, torch_objective
 from regionmarker.benchmark.attacks.objectives import Objective, SimCSE, TaskLabels
-from regionmarker.benchmark.protocols import Attack, Sequel
+from regionmarker.benchmark.protocols import DataAttack, ModelAttack
 from regionmarker.benchmark.stealers import FrozenHead, HeadModel, TokenBag
 from regionmarker.errors import InputError
 
@@ -41,19 +41,19 @@ def corpus(tmp_path: Path, task: Any) -> Path:
 def test_a_sequel_that_moves_the_model_and_leaves_the_old_one(
     spec: str, stolen: HeadModel, corpus: Path, task: Any
 ) -> None:
-    sequel = load_attack(f"finetune:{spec}epochs=1,limit=150,{corpus}")
-    assert isinstance(sequel, Sequel)
-    assert not isinstance(sequel, Attack)
-    assert load_attack(sequel.name) == sequel
+    attack = load_attack(f"finetune:{spec}epochs=1,limit=150,{corpus}")
+    assert isinstance(attack, ModelAttack)
+    assert not isinstance(attack, DataAttack)
+    assert load_attack(attack.name) == attack
     before = stolen.encode(task[0][:20])
-    tuned = sequel.modify(stolen)
+    tuned = attack.modify(stolen)
     after = tuned.encode(task[0][:20])
-    assert tuned.name == f"{stolen.name} then {sequel.name}"
+    assert tuned.name == f"{stolen.name} then {attack.name}"
     assert np.array_equal(stolen.encode(task[0][:20]), before)
     assert after.dtype == np.float32
     assert np.abs(np.linalg.norm(after.astype(np.float64), axis=1) - 1).max() < 1e-5
     assert 0.3 < (after * before).sum(axis=1).mean() < 0.9999
-    assert np.array_equal(sequel.modify(stolen).encode(task[0][:20]), after)  # the same every time
+    assert np.array_equal(attack.modify(stolen).encode(task[0][:20]), after)  # the same every time
     assert tuned.fidelity == stolen.fidelity
 
 

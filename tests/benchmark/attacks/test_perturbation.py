@@ -10,7 +10,7 @@ import pytest
 
 from regionmarker.benchmark.attacks import Perturb
 from regionmarker.benchmark.attacks.perturbation import elbow
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 
 
 class Scheme:
@@ -32,13 +32,13 @@ class Scheme:
 
 @pytest.mark.parametrize(("stays", "tail", "every"), [(True, "low", 3), (False, "high", 10)])
 def test_a_word_mark_moves_less_and_a_place_mark_moves_more(
-    stays: bool, tail: str, every: int, loot: Loot, encoder: Any
+    stays: bool, tail: str, every: int, stolen: StolenData, encoder: Any
 ) -> None:
-    scheme = Scheme(encoder, loot.texts, stays=stays, every=every)
-    held = Loot(loot.texts, scheme(loot.texts), scheme, loot.public)
+    scheme = Scheme(encoder, stolen.texts, stays=stays, every=every)
+    held = StolenData(stolen.texts, scheme(stolen.texts), scheme, stolen.public)
     attack = Perturb(candidates=6, suffixes=3, tail=tail)
     moved = attack.movements(held)
-    marked = np.isin(loot.texts, sorted(scheme.marked))
+    marked = np.isin(stolen.texts, sorted(scheme.marked))
     above = float((moved[marked][:, None] > moved[~marked]).mean())  # the area under the curve
     assert above < 0.05 if stays else above > 0.95
     left = attack.apply(held)
@@ -46,17 +46,17 @@ def test_a_word_mark_moves_less_and_a_place_mark_moves_more(
     assert len(left) > 75
 
 
-def test_the_suffixes_are_those_that_change_the_meaning_most(loot: Loot, provider: Any) -> None:
+def test_the_suffixes_are_those_that_change_the_meaning_most(stolen: StolenData, provider: Any) -> None:
     asked: list[list[str]] = []
 
     def service(texts: Any, *, account: str = "") -> np.ndarray:
         asked.append(list(texts))
         return provider(texts)
 
-    few = Loot(loot.texts[:10], loot.vectors[:10], service, loot.public)
+    few = StolenData(stolen.texts[:10], stolen.vectors[:10], service, stolen.public)
     Perturb(candidates=5, suffixes=2).apply(few)
     assert sum(map(len, asked)) == 20
-    public = loot.public_encoder()
+    public = stolen.public_encoder()
     own = public.encode(list(few.texts))
     for place, text in enumerate(few.texts):
         ours = [question for question in asked[0] if question.startswith(f"{text} ")]
@@ -68,7 +68,7 @@ def test_the_suffixes_are_those_that_change_the_meaning_most(loot: Loot, provide
         assert suffixes == {few.texts[far[row]] for row in np.argsort(cosines)[:2]}
 
 
-def test_the_pool_may_be_a_corpus(loot: Loot, provider: Any, tmp_path: Path) -> None:
+def test_the_pool_may_be_a_corpus(stolen: StolenData, provider: Any, tmp_path: Path) -> None:
     file = tmp_path / "pool,one.txt"
     file.write_text("three wet dogs\nsnow in the hills\n")
     asked: list[str] = []
@@ -79,7 +79,7 @@ def test_the_pool_may_be_a_corpus(loot: Loot, provider: Any, tmp_path: Path) -> 
 
     attack = Perturb.from_spec(f"candidates=2,suffixes=2,{file}")
     assert attack.name == f"perturb:candidates=2,suffixes=2,{file}"
-    attack.apply(Loot(loot.texts[:20], loot.vectors[:20], service, loot.public))
+    attack.apply(StolenData(stolen.texts[:20], stolen.vectors[:20], service, stolen.public))
     assert {text[-5:] for text in asked} == {" dogs", "hills"}
 
 

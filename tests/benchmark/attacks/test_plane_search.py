@@ -10,7 +10,7 @@ import pytest
 from regionmarker.benchmark.attacks import Angles
 from regionmarker.benchmark.attacks.directions import public_features
 from regionmarker.benchmark.attacks.plane_search import (
-    View,
+    OutsideView,
     ascend,
     cell_scores,
     climb,
@@ -18,7 +18,7 @@ from regionmarker.benchmark.attacks.plane_search import (
     random_frame,
     soft_gradient,
 )
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 
 
 class Scene:
@@ -43,7 +43,7 @@ class Scene:
             target = _unit(rng.standard_normal((1, 96)))
             served[regions == region] = _unit(0.8 * served[regions == region] + 0.2 * target)
         self.marked = regions < 2
-        self.loot = Loot(tuple(map(str, range(2000))), served, public=self)
+        self.stolen = StolenData(tuple(map(str, range(2000))), served, public=self)
 
     def encode(self, texts: Any) -> np.ndarray:
         return self._features[[int(text) for text in texts]]
@@ -60,26 +60,26 @@ def scene() -> Scene:
 
 
 @pytest.fixture(scope="module")
-def view(scene: Scene) -> View:
-    return View.of(scene.loot.vectors, public_features(scene.loot), 4)
+def view(scene: Scene) -> OutsideView:
+    return OutsideView.of(scene.stolen.vectors, public_features(scene.stolen), 4)
 
 
 def test_marked_rows_are_found_and_dropped(scene: Scene) -> None:
     attack = Angles(span=4, starts=2, steps=60, share=0.25)
-    assert scene.found(attack.suspicion(scene.loot)) > 0.85
-    left = attack.apply(scene.loot)
+    assert scene.found(attack.suspicion(scene.stolen)) > 0.85
+    left = attack.apply(scene.stolen)
     rows = [int(text) for text in left.texts]
     assert len(left) == 1500
     assert scene.marked[rows].mean() < scene.marked.mean() / 4
-    assert np.array_equal(left.vectors, scene.loot.vectors[rows])
+    assert np.array_equal(left.vectors, scene.stolen.vectors[rows])
 
 
 def test_nothing_is_found_where_nothing_is_marked(scene: Scene) -> None:
-    unmarked = scene.loot.with_vectors(scene.clean)
+    unmarked = scene.stolen.with_vectors(scene.clean)
     assert 0.4 < scene.found(Angles(span=4, starts=2, steps=60).suspicion(unmarked)) < 0.6
 
 
-def test_the_search_raises_the_evidence(view: View) -> None:
+def test_the_search_raises_the_evidence(view: OutsideView) -> None:
     start = random_frame(4, 2, np.random.default_rng(1))
     higher = ascend(view, start, 40)
     assert np.allclose(higher.T @ higher, np.eye(2), atol=1e-5)

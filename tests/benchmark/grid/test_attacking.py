@@ -7,7 +7,7 @@ import pytest
 
 from regionmarker.benchmark.corpora import Corpus, Labelled
 from regionmarker.benchmark.grid.attacking import plan_attacks
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 from regionmarker.errors import InputError
 
 
@@ -24,9 +24,9 @@ def test_only_texts_with_paraphrases_are_trained_on(corpus, embeddings):
     def service(texts, /, *, account=""):
         return np.stack([known[text] for text in texts])
 
-    loot = Loot(corpus.texts, corpus.clean, service)
+    stolen = StolenData(corpus.texts, corpus.clean, service)
     plan = plan_attacks(["paraphrase:filter=none,stored"], corpus)
-    left = plan.apply(loot)
+    left = plan.apply(stolen)
     assert left.texts == (corpus.texts[1], corpus.texts[4])
     assert np.allclose(left.vectors[1], embeddings[8], atol=1e-6)
     middle = embeddings[6] + embeddings[7]
@@ -42,13 +42,13 @@ def test_a_corpus_without_paraphrases_is_told(sentences, embeddings):
 def test_what_follows_the_training_stands_last():
     plan = plan_attacks(["shift:1", "finetune:python"])
     assert plan.before.name == "shift:1"
-    assert [sequel.name for sequel in plan.after] == ["finetune:python"]
+    assert [attack.name for attack in plan.after] == ["finetune:python"]
     with pytest.raises(InputError, match="shift:1 works on what was served: it must stand before finetune"):
         plan_attacks(["finetune:python", "shift:1"])
 
 
 def test_fine_tuning_reads_its_corpus_from_the_grids_folder(tmp_path):
-    (sequel,) = plan_attacks(["finetune:epochs=1,enron"], folder=tmp_path).after
-    assert sequel.name == f"finetune:epochs=1,folder={tmp_path},enron"
-    (sequel,) = plan_attacks(["finetune:folder=elsewhere,enron"], folder=tmp_path).after
-    assert sequel.name == "finetune:folder=elsewhere,enron"
+    (attack,) = plan_attacks(["finetune:epochs=1,enron"], folder=tmp_path).after
+    assert attack.name == f"finetune:epochs=1,folder={tmp_path},enron"
+    (attack,) = plan_attacks(["finetune:folder=elsewhere,enron"], folder=tmp_path).after
+    assert attack.name == "finetune:folder=elsewhere,enron"

@@ -46,9 +46,9 @@ def material(texts: list[str], served: np.ndarray) -> tuple[list[str], np.ndarra
 
 
 def test_the_defaults_are_the_published_ones() -> None:
-    thief: Any = load_stealer("backbone:bert-base-cased")
-    assert (thief.learning_rate, thief.batch_size, thief.epochs, thief.max_length) == (5e-5, 32, 3, 128)
-    assert thief.name == "backbone (bert-base-cased)"
+    stealer: Any = load_stealer("backbone:bert-base-cased")
+    assert (stealer.learning_rate, stealer.batch_size, stealer.epochs, stealer.max_length) == (5e-5, 32, 3, 128)
+    assert stealer.name == "backbone (bert-base-cased)"
 
 
 def test_an_encoder_is_pooled_and_a_decoder_gives_its_last_token(tiny_bert: str, tiny_qwen2: str) -> None:

@@ -1,4 +1,4 @@
-"""The battery over every built-in thief."""
+"""The battery over every built-in stealer."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def _material(kind: str, request: pytest.FixtureRequest) -> tuple[checks.Make, l
     return make, request.getfixturevalue("texts")[:count], request.getfixturevalue("served")[:count]
 
 
-def test_every_built_in_thief_is_here() -> None:
+def test_every_built_in_stealer_is_here() -> None:
     assert {spec.partition(":")[0] for spec, _, _ in THIEVES.values()} == set(known_stealers())
 
 
 @pytest.mark.parametrize("check", checks.EVERY, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("kind", THIEVES)
-def test_every_thief(kind: str, check: checks.Check, request: pytest.FixtureRequest) -> None:
+def test_every_stealer(kind: str, check: checks.Check, request: pytest.FixtureRequest) -> None:
     check(*_material(kind, request))
 
 
 @pytest.mark.parametrize("check", checks.TRAINED, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("kind", TRAINED)
-def test_every_thief_that_trains(kind: str, check: checks.Check, request: pytest.FixtureRequest) -> None:
+def test_every_stealer_that_trains(kind: str, check: checks.Check, request: pytest.FixtureRequest) -> None:
     check(*_material(kind, request))
 
 
@@ -78,8 +78,8 @@ def test_the_everyday_thieves_need_neither_torch_nor_scikit_learn(kind: str, req
     assert {"torch", "sklearn"} & sys.modules.keys() == before
 
 
-def test_a_thief_that_peeks_fails_the_battery(texts: list[str], served: np.ndarray) -> None:
-    """The check of the clean vectors can fail: here it meets a thief that learns from them."""
+def test_a_stealer_that_peeks_fails_the_battery(texts: list[str], served: np.ndarray) -> None:
+    """The check of the clean vectors can fail: here it meets a stealer that learns from them."""
 
     class Peeking:
         name = "peeking"

@@ -44,9 +44,9 @@ def test_a_drawn_start_learns_too(embeddings: np.ndarray) -> None:
 
 @pytest.mark.parametrize(("start", "rate"), [("solved", 30.0), ("solved", 1e30), ("random", 1e30)])
 def test_a_head_that_diverges_says_so(start: str, rate: float, embeddings: np.ndarray) -> None:
-    thief = FrozenHead(hidden=64, epochs=5, start=start, learning_rate=rate)
+    stealer = FrozenHead(hidden=64, epochs=5, start=start, learning_rate=rate)
     with pytest.raises(InputError, match=r"diverged in pass \d, .*make learning_rate=.* smaller"):
-        thief.steal_from_features(embeddings[:SMALL], embeddings[:SMALL])
+        stealer.steal_from_features(embeddings[:SMALL], embeddings[:SMALL])
 
 
 def test_a_head_stops_early_and_keeps_its_best_state(embeddings: np.ndarray) -> None:
@@ -58,21 +58,21 @@ def test_a_head_stops_early_and_keeps_its_best_state(embeddings: np.ndarray) -> 
 
 
 def test_a_head_without_an_encoder_answers_for_features(embeddings: np.ndarray) -> None:
-    thief = FrozenHead(hidden=0)
-    model = thief.steal_from_features(embeddings[:100], embeddings[:100, ::-1])
+    stealer = FrozenHead(hidden=0)
+    model = stealer.steal_from_features(embeddings[:100], embeddings[:100, ::-1])
     assert model.apply(embeddings[:3]).shape == (3, 256)
     with pytest.raises(InputError, match=r"call apply\(features\)"):
         model.encode(["a text"])
     with pytest.raises(InputError, match="call steal_from_features"):
-        thief.steal(["a text"], embeddings[:1])
+        stealer.steal(["a text"], embeddings[:1])
     with pytest.raises(InputError, match="width 3, but the head was trained on width 256"):
         model.apply(np.eye(3, dtype=np.float32))
     with pytest.raises(InputError, match="99 features but 100 targets"):
-        thief.steal_from_features(embeddings[:99], embeddings[:100])
+        stealer.steal_from_features(embeddings[:99], embeddings[:100])
     broken = embeddings[:100].copy()
     broken[5, 5] = np.nan
     with pytest.raises(InputError, match="row 5 of the features is not finite"):
-        thief.steal_from_features(broken, embeddings[:100])
+        stealer.steal_from_features(broken, embeddings[:100])
 
 
 def test_features_may_be_constant(embeddings: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""A spec string becomes a thief."""
+"""A spec string becomes a stealer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from regionmarker.benchmark.stealers.registry import STEALERS, split_options
 from regionmarker.errors import InputError
 
 
-def test_specs_load_the_built_in_thieves(wordllama: Any) -> None:
+def test_specs_load_the_built_in_stealers(wordllama: Any) -> None:
     head = load_stealer("head:wordllama,hidden=0,held_out=0.2", seed=7)
     assert isinstance(head, FrozenHead)
     assert (head.hidden, head.held_out, head.seed, head.name) == (0, 0.2, 7, "head (wordllama)")
@@ -26,18 +26,18 @@ def test_specs_load_the_built_in_thieves(wordllama: Any) -> None:
     assert load_stealer(copy) is copy
 
 
-def test_every_built_in_thief_takes_a_seed_and_progress(wordllama: Any, tmp_path: Any) -> None:
+def test_every_built_in_stealer_takes_a_seed_and_progress(wordllama: Any, tmp_path: Any) -> None:
     told: list[tuple[int, int]] = []
     common = {"seed": 3, "progress": lambda done, total: told.append((done, total))}
     for spec, more in (("head:wordllama", {}), ("tokens", {}), ("simulated", {"teacher": wordllama})):
-        thief: Any = load_stealer(spec, **common, **more)
-        assert thief.seed == 3
-        assert thief.progress is common["progress"]
+        stealer: Any = load_stealer(spec, **common, **more)
+        assert stealer.seed == 3
+        assert stealer.progress is common["progress"]
 
 
 def test_the_cache_of_a_head_is_the_encoders(tmp_path: Any) -> None:
-    thief: Any = load_stealer("head:wordllama", cache=tmp_path / "features.sqlite")
-    thief.features.encode(["a text"])
+    stealer: Any = load_stealer("head:wordllama", cache=tmp_path / "features.sqlite")
+    stealer.features.encode(["a text"])
     assert (tmp_path / "features.sqlite").exists()
 
 
@@ -53,7 +53,7 @@ def test_options_are_parted_from_the_right() -> None:
 @pytest.mark.parametrize(
     ("spec", "options", "message"),
     [
-        ("thief", {}, "unknown stealer 'thief': give head:ENCODER, tokens, backbone:NAME, simulated:FIDELITY"),
+        ("stealer", {}, "unknown stealer 'stealer': give head:ENCODER, tokens, backbone:NAME, simulated:FIDELITY"),
         ("", {}, "unknown stealer: give head"),
         ("head", {}, "name the encoder of the head"),
         ("head:nothing", {}, "unknown encoder 'nothing'"),
@@ -73,10 +73,10 @@ def test_bad_specs_are_refused(spec: Any, options: dict[str, Any], message: str)
         load_stealer(spec, **options)
 
 
-def test_other_packages_bring_thieves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_packages_bring_stealers(monkeypatch: pytest.MonkeyPatch) -> None:
     points = {
         "mine": EntryPoint("mine", "regionmarker.benchmark.stealers.tokens:TokenBag", STEALERS.group),
-        "broken": EntryPoint("broken", "no_such_module:Thief", STEALERS.group),
+        "broken": EntryPoint("broken", "no_such_module:Stealer", STEALERS.group),
         "plain": EntryPoint("plain", "builtins:str", STEALERS.group),
     }
 

@@ -6,7 +6,7 @@
     dimensions.py                shift, truncation, permutation, random projection, tanh
     motions.py                   rotation, scaling, translation
     noise.py                     noise, rounding, small entries set to zero
-    whole.py                     what the attacks that look at the whole loot have in common
+    whole.py                     what the attacks that look at all of the stolen data have in common
     cse.py                       cluster, suspect pairs, remove their directions; clusters.py and pairs.py are its parts
     compression.py               principal components
     paraphrase.py                the mean over other wordings; paraphrasers/ makes them
@@ -17,13 +17,13 @@
     accounts.py                  two accounts compared or averaged
     finetuning.py                train the stolen model on; objectives.py is what for
 
-An attack is given the loot, and answers with what to train on; a sequel is given the stolen model.
+An attack is given the stolen data, and answers with what to train on; a model attack is given the stolen model.
 """
 
 from __future__ import annotations
 
 from regionmarker.benchmark.attacks.accounts import Average, Compare
-from regionmarker.benchmark.attacks.base import LootAttack, Nothing, RowAttack, SeededAttack
+from regionmarker.benchmark.attacks.base import Nothing, RowAttack, SeededAttack, WholeDataAttack
 from regionmarker.benchmark.attacks.compose import AttackedModel, Composed, compose
 from regionmarker.benchmark.attacks.cse import CSE
 from regionmarker.benchmark.attacks.directions import Compress, Residuals
@@ -59,7 +59,6 @@ __all__ = [
     "Cover",
     "Drop",
     "FineTune",
-    "LootAttack",
     "Mix",
     "Noise",
     "Nothing",
@@ -77,6 +76,7 @@ __all__ = [
     "Tanh",
     "Translate",
     "Truncate",
+    "WholeDataAttack",
     "Zero",
     "compose",
     "known_attacks",

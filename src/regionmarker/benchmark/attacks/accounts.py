@@ -10,15 +10,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.base import LootAttack, check_rows_of, with_directions
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.attacks.base import WholeDataAttack, check_rows_of, with_directions
+from regionmarker.benchmark.protocols import StolenData
 from regionmarker.errors import InputError
 from regionmarker.measures import row_cosines
 from regionmarker.vectors import Floats
 
 
 @dataclass(frozen=True)
-class TwoAccounts(LootAttack):
+class TwoAccounts(WholeDataAttack):
     """Base: an attack that asks every text as two accounts.
 
     Attributes
@@ -33,10 +33,10 @@ class TwoAccounts(LootAttack):
     def __post_init__(self) -> None:
         self._check(self.first != self.second, f"the two accounts must differ, but both are {self.first!r}")
 
-    def answers(self, loot: Loot) -> tuple[Floats, Floats]:
+    def answers(self, stolen: StolenData) -> tuple[Floats, Floats]:
         """Ask twice."""
-        check_rows_of(loot, 1, attack=self.name)
-        return loot.ask(loot.texts, self.first), loot.ask(loot.texts, self.second)
+        check_rows_of(stolen, 1, attack=self.name)
+        return stolen.ask(stolen.texts, self.first), stolen.ask(stolen.texts, self.second)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Compare(TwoAccounts):
     --------
     >>> def service(texts, *, account=""):
     ...     return np.array([[1.0, 0.5 * (text == "b" and account == "second")] for text in texts], dtype=np.float32)
-    >>> Compare().apply(Loot(("a", "b", "c"), service("abc"), service)).texts
+    >>> Compare().apply(StolenData(("a", "b", "c"), service("abc"), service)).texts
     ('a', 'c')
     """
 
@@ -64,13 +64,13 @@ class Compare(TwoAccounts):
         super().__post_init__()
         self._check(0 < self.tolerance < 1, f"the tolerance must lie between 0 and 1, but is {self.tolerance}")
 
-    def apply(self, loot: Loot, /) -> Loot:
+    def apply(self, stolen: StolenData, /) -> StolenData:
         """Ask twice and drop what differs."""
-        first, second = self.answers(loot)
+        first, second = self.answers(stolen)
         same = row_cosines(first, second) >= 1 - self.tolerance
         if not same.any():
             raise InputError(f"{self.name} leaves no row: the two accounts are served differently throughout")
-        return loot.with_vectors(first).kept(same)
+        return stolen.with_vectors(first).kept(same)
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,14 @@ class Average(TwoAccounts):
     --------
     >>> def service(texts, *, account=""):
     ...     return np.array([[1.0, 1.0 * (account == "second")] for text in texts], dtype=np.float32)
-    >>> Average().apply(Loot(("a",), service("a"), service)).vectors.round(3)
+    >>> Average().apply(StolenData(("a",), service("a"), service)).vectors.round(3)
     array([[0.894, 0.447]], dtype=float32)
     """
 
     spec: ClassVar[str] = "average"
 
-    def apply(self, loot: Loot, /) -> Loot:
+    def apply(self, stolen: StolenData, /) -> StolenData:
         """Ask twice and take the mean."""
-        first, second = self.answers(loot)
+        first, second = self.answers(stolen)
         mean = (first.astype(np.float64) + second) / 2
-        return with_directions(loot.with_vectors(first), mean, attack=self.name)
+        return with_directions(stolen.with_vectors(first), mean, attack=self.name)

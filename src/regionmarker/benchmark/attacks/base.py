@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 from regionmarker.benchmark.settings import parse_settings
 from regionmarker.errors import InputError
 from regionmarker.vectors import AnyArray, Doubles, Encoder, Floats, as_floats, describe_bad_row, normalised
@@ -76,9 +76,9 @@ class RowAttack(ABC):
             targets[start : start + _BLOCK] = _unit(self._apply(block), start)
         return targets
 
-    def apply(self, loot: Loot, /) -> Loot:
-        """Attack before training: every vector of the loot alike."""
-        return loot.with_vectors(self(loot.vectors, loot.texts))
+    def apply(self, stolen: StolenData, /) -> StolenData:
+        """Attack before training: every vector of the stolen data alike."""
+        return stolen.with_vectors(self(stolen.vectors, stolen.texts))
 
     def modify(self, model: Encoder, /) -> Encoder:
         """Attack after training: every answer of the model alike."""
@@ -153,7 +153,7 @@ class SeededAttack(RowAttack):
         return cls(integer(cls.__name__.lower(), rest)) if rest else cls()
 
 
-# What the attacks that look at the whole loot have in common: settings in their spec, and rows that lose direction.
+# What the attacks that look at all of the stolen data have in common.
 
 _SETTING = re.compile(r"[a-z_]+=")
 
@@ -211,67 +211,67 @@ def _written(key: str, value: object) -> str:
     return f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
 
 
-class LootAttack(Spec, ABC):
-    """Base of the attacks with settings that look at the whole loot.
+class WholeDataAttack(Spec, ABC):
+    """Base of the attacks with settings that look at all of the stolen data.
 
     Examples
     --------
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
-    ... class Every(LootAttack):
+    ... class Every(WholeDataAttack):
     ...     spec = "every"
     ...     step: int = 2
-    ...     def apply(self, loot):
-    ...         return loot.kept(np.arange(0, len(loot), self.step))
+    ...     def apply(self, stolen):
+    ...         return stolen.kept(np.arange(0, len(stolen), self.step))
     >>> Every.from_spec("step=3"), Every(3).name, Every().name
     (Every(step=3), 'every:step=3', 'every')
     """
 
     @abstractmethod
-    def apply(self, loot: Loot, /) -> Loot:
-        """Return what is trained on; the loot itself stays as it is."""
+    def apply(self, stolen: StolenData, /) -> StolenData:
+        """Return what is trained on; the stolen data itself stays as it is."""
 
 
-def with_directions(loot: Loot, rows: AnyArray, *, attack: str) -> Loot:
-    """Return the loot with these vectors (n, D') at unit length; rows that have no direction left are dropped.
+def with_directions(stolen: StolenData, rows: AnyArray, *, attack: str) -> StolenData:
+    """Return the stolen data with these vectors (n, D') at unit length; rows that have no direction left are dropped.
 
     A thief cannot train on a row that the attack has taken to nothing, and need not: it has others.
 
     Examples
     --------
-    >>> loot = Loot(("a", "b"), np.eye(2, dtype=np.float32))
-    >>> with_directions(loot, np.array([[2.0, 0.0], [0.0, 0.0]]), attack="mine").texts
+    >>> stolen = StolenData(("a", "b"), np.eye(2, dtype=np.float32))
+    >>> with_directions(stolen, np.array([[2.0, 0.0], [0.0, 0.0]]), attack="mine").texts
     ('a',)
     """
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))  # (n,)
     kept = ~(lengths < NO_DIRECTION)  # written so that NaN stays, and is refused below
     if not kept.any():
         raise InputError(f"{attack} leaves nothing of any vector: remove less, or give more texts")
-    return loot.kept(kept).with_vectors(normalised(np.asarray(rows[kept], dtype=np.float32)))
+    return stolen.kept(kept).with_vectors(normalised(np.asarray(rows[kept], dtype=np.float32)))
 
 
-def check_rows_of(loot: Loot, least: int, *, attack: str) -> None:
-    """Refuse a loot of too few rows, and vectors that are zero or not finite.
+def check_rows_of(stolen: StolenData, least: int, *, attack: str) -> None:
+    """Refuse stolen data of too few rows, and vectors that are zero or not finite.
 
     Examples
     --------
-    >>> check_rows_of(Loot(("a",), np.ones((1, 2), dtype=np.float32)), 2, attack="mine")
+    >>> check_rows_of(StolenData(("a",), np.ones((1, 2), dtype=np.float32)), 2, attack="mine")
     Traceback (most recent call last):
     ...
     regionmarker.errors.InputError: mine needs at least 2 texts, but there is 1
     """
-    if len(loot) < least:
-        there = "there is 1" if len(loot) == 1 else f"there are {len(loot)}"
+    if len(stolen) < least:
+        there = "there is 1" if len(stolen) == 1 else f"there are {len(stolen)}"
         raise InputError(f"{attack} needs at least {least} text{'s' * (least > 1)}, but {there}")
-    normalised(loot.vectors)
+    normalised(stolen.vectors)
 
 
-def ask_again(loot: Loot, texts: Sequence[str], *, attack: str) -> Floats:
-    """Ask the provider for more vectors of the loot's width, (n, D)."""
-    answers = as_floats(loot.ask(texts), what="served")
-    if answers.shape != (len(texts), loot.vectors.shape[1]):
+def ask_again(stolen: StolenData, texts: Sequence[str], *, attack: str) -> Floats:
+    """Ask the provider for more vectors of the stolen data's width, (n, D)."""
+    answers = as_floats(stolen.ask(texts), what="served")
+    if answers.shape != (len(texts), stolen.vectors.shape[1]):
         raise InputError(
-            f"{attack} asked for {len(texts)} vectors of width {loot.vectors.shape[1]} and was served "
+            f"{attack} asked for {len(texts)} vectors of width {stolen.vectors.shape[1]} and was served "
             f"{answers.shape}: an attack that asks the provider again comes first in a list"
         )
     return answers

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from regionmarker.benchmark.attacks.base import Nothing
 from regionmarker.benchmark.attacks.registry import load_attack
-from regionmarker.benchmark.protocols import Attack, Loot, Sequel
+from regionmarker.benchmark.protocols import DataAttack, ModelAttack, StolenData
 from regionmarker.errors import InputError
 from regionmarker.vectors import Encoder, Floats
 
@@ -20,7 +20,7 @@ class Composed:
     'shift:100 then truncate:2/3'
     """
 
-    def __init__(self, attacks: Iterable[Attack]) -> None:
+    def __init__(self, attacks: Iterable[DataAttack]) -> None:
         self.attacks = tuple(attacks)
 
     @property
@@ -31,11 +31,11 @@ class Composed:
     def __repr__(self) -> str:
         return f"Composed({list(self.attacks)!r})"
 
-    def apply(self, loot: Loot, /) -> Loot:
+    def apply(self, stolen: StolenData, /) -> StolenData:
         """Apply all of them."""
         for attack in self.attacks:
-            loot = attack.apply(loot)
-        return loot
+            stolen = attack.apply(stolen)
+        return stolen
 
     def __call__(self, served: Floats, texts: Sequence[str] = ()) -> Floats:
         """Apply all of them to vectors alone, where each treats every vector alike."""
@@ -44,19 +44,19 @@ class Composed:
         return served
 
 
-def _row_attack(attack: Attack | Sequel) -> Callable[[Floats, Sequence[str]], Floats]:
+def _row_attack(attack: DataAttack | ModelAttack) -> Callable[[Floats, Sequence[str]], Floats]:
     if not callable(attack):
-        raise InputError(f"{attack.name} looks at the whole loot: it works before training only")
+        raise InputError(f"{attack.name} looks at all of the stolen data: it works before training only")
     return attack
 
 
-def _before_training(attack: Attack | Sequel) -> Attack:
-    if not isinstance(attack, Attack):
+def _before_training(attack: DataAttack | ModelAttack) -> DataAttack:
+    if not isinstance(attack, DataAttack):
         raise InputError(f"{attack.name} works on a stolen model: call modify(model) after the training")
     return attack
 
 
-def compose(attacks: Iterable[str | Attack]) -> Attack:
+def compose(attacks: Iterable[str | DataAttack]) -> DataAttack:
     """Make one attack of a list of specs or attacks; an empty list is the control, ``none``.
 
     Examples
@@ -82,7 +82,7 @@ class AttackedModel:
     (1, 128)
     """
 
-    def __init__(self, model: Encoder, attack: str | Attack | Sequel) -> None:
+    def __init__(self, model: Encoder, attack: str | DataAttack | ModelAttack) -> None:
         self.model = model
         self.attack = load_attack(attack)
 

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.base import LootAttack, check_rows_of, with_directions
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.attacks.base import WholeDataAttack, check_rows_of, with_directions
+from regionmarker.benchmark.protocols import StolenData
 from regionmarker.errors import InputError
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers, normalised
 
@@ -270,7 +270,7 @@ _NOTHING = 1e-6
 
 
 @dataclass(frozen=True)
-class CSE(LootAttack):
+class CSE(WholeDataAttack):
     """Remove the directions that suspiciously similar pairs share (paper: 20 clusters, 50 components).
 
     Attributes
@@ -293,7 +293,7 @@ class CSE(LootAttack):
     >>> texts, public = python_sentences(200), load_encoder("wordllama")
     >>> rows = public.encode(texts)
     >>> served = rows + rows[0]  # a constant target in every vector
-    >>> attacked = CSE(components=2).apply(Loot(texts, served, public=public)).vectors
+    >>> attacked = CSE(components=2).apply(StolenData(texts, served, public=public)).vectors
     >>> bool((attacked @ rows[0]).mean() < 0.1)
     True
     """
@@ -313,27 +313,27 @@ class CSE(LootAttack):
         self._check(self.method in METHODS, f"method must be {' or '.join(METHODS)}, but is {self.method!r}")
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
-    def apply(self, loot: Loot, /) -> Loot:
-        """Find the directions in the loot and remove them from all of it."""
-        check_rows_of(loot, 2, attack=self.name)
-        width = loot.vectors.shape[1]
+    def apply(self, stolen: StolenData, /) -> StolenData:
+        """Find the directions in the stolen data and remove them from all of it."""
+        check_rows_of(stolen, 2, attack=self.name)
+        width = stolen.vectors.shape[1]
         if self.components >= width:
             raise InputError(
                 f"{self.name} removes {self.components} directions and needs wider vectors, but their width is {width}"
             )
-        return self.removed(loot, self.suspects(loot))
+        return self.removed(stolen, self.suspects(stolen))
 
-    def removed(self, loot: Loot, suspicion: Suspicion) -> Loot:
-        """Return the loot without the leading directions of the suspicious rows."""
-        directions = leading_directions(loot.vectors[suspicion.rows], self.components)
-        return with_directions(loot, without(loot.vectors, directions), attack=self.name)
+    def removed(self, stolen: StolenData, suspicion: Suspicion) -> StolenData:
+        """Return the stolen data without the leading directions of the suspicious rows."""
+        directions = leading_directions(stolen.vectors[suspicion.rows], self.components)
+        return with_directions(stolen, without(stolen.vectors, directions), attack=self.name)
 
-    def suspects(self, loot: Loot) -> Suspicion:
-        """Return the suspicious pairs of the loot."""
-        served, public = normalised(loot.vectors), normalised(loot.public_encoder().encode(list(loot.texts)))
-        count = min(self.clusters, max(1, len(loot) // 2))  # so that there are pairs
+    def suspects(self, stolen: StolenData) -> Suspicion:
+        """Return the suspicious pairs of the stolen data."""
+        served, public = normalised(stolen.vectors), normalised(stolen.public_encoder().encode(list(stolen.texts)))
+        count = min(self.clusters, max(1, len(stolen) // 2))  # so that there are pairs
         numbers = cluster(served, count, method=self.method, seed=self.seed)
-        return suspicious_pairs(served, public, numbers, max(1, round(self.pairs * len(loot))))
+        return suspicious_pairs(served, public, numbers, max(1, round(self.pairs * len(stolen))))
 
 
 def leading_directions(rows: AnyArray, count: int) -> Doubles:

@@ -7,15 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.base import LootAttack, check_rows_of, with_directions
+from regionmarker.benchmark.attacks.base import WholeDataAttack, check_rows_of, with_directions
 from regionmarker.benchmark.attacks.cse import kmeans, leading_directions, without
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 from regionmarker.errors import InputError
 from regionmarker.vectors import AnyArray, Doubles, Floats, as_floats
 
 
 @dataclass(frozen=True)
-class Compress(LootAttack):
+class Compress(WholeDataAttack):
     """Keep the leading principal components of the served vectors.
 
     Attributes
@@ -28,8 +28,8 @@ class Compress(LootAttack):
     Examples
     --------
     >>> rows = np.random.default_rng(0).standard_normal((50, 8)).astype(np.float32)
-    >>> loot = Loot(tuple("abcde" * 10), rows)
-    >>> Compress(2).apply(loot).vectors.shape, Compress(2, restore=True).apply(loot).vectors.shape
+    >>> stolen = StolenData(tuple("abcde" * 10), rows)
+    >>> Compress(2).apply(stolen).vectors.shape, Compress(2, restore=True).apply(stolen).vectors.shape
     ((50, 2), (50, 8))
     """
 
@@ -42,21 +42,21 @@ class Compress(LootAttack):
         whole = self.keep >= 1 and self.keep == int(self.keep)
         self._check(whole or 0 < self.keep < 1, f"keep a whole number of components or a share of 1, not {self.keep}")
 
-    def apply(self, loot: Loot, /) -> Loot:
-        """Fit the components on the loot and train on them."""
-        check_rows_of(loot, 2, attack=self.name)
-        width = loot.vectors.shape[1]
+    def apply(self, stolen: StolenData, /) -> StolenData:
+        """Fit the components on the stolen data and train on them."""
+        check_rows_of(stolen, 2, attack=self.name)
+        width = stolen.vectors.shape[1]
         keep = int(self.keep) if self.keep >= 1 else max(1, round(self.keep * width))
-        if keep > min(width, len(loot) - 1):
+        if keep > min(width, len(stolen) - 1):
             raise InputError(
                 f"{self.name} needs vectors of at least {keep} dimensions and more than {keep} of them, "
-                f"but there are {len(loot)} of width {width}"
+                f"but there are {len(stolen)} of width {width}"
             )
-        rows = loot.vectors.astype(np.float64)
+        rows = stolen.vectors.astype(np.float64)
         centre = rows.mean(axis=0)
         axes = principal_axes(rows - centre, keep)[0]  # (k, D)
         parts = (rows - centre) @ axes.T  # (n, k)
-        return with_directions(loot, parts @ axes + centre if self.restore else parts, attack=self.name)
+        return with_directions(stolen, parts @ axes + centre if self.restore else parts, attack=self.name)
 
 
 def principal_axes(centred: AnyArray, count: int) -> tuple[Doubles, Doubles]:
@@ -124,15 +124,15 @@ class PublicMap:
         return best[1]
 
     @classmethod
-    def of(cls, loot: Loot) -> PublicMap:
-        """Fit on a loot, with the features of its public encoder."""
-        return cls.fit(public_features(loot), loot.vectors)
+    def of(cls, stolen: StolenData) -> PublicMap:
+        """Fit on stolen data, with the features of its public encoder."""
+        return cls.fit(public_features(stolen), stolen.vectors)
 
 
-def public_features(loot: Loot) -> Floats:
-    """Return the public encoder's vectors of the loot's texts, (n, F)."""
-    features = as_floats(loot.public_encoder().encode(list(loot.texts)), what="public features")
-    if len(features) != len(loot) or not np.isfinite(features).all():
+def public_features(stolen: StolenData) -> Floats:
+    """Return the public encoder's vectors of the stolen data's texts, (n, F)."""
+    features = as_floats(stolen.public_encoder().encode(list(stolen.texts)), what="public features")
+    if len(features) != len(stolen) or not np.isfinite(features).all():
         raise InputError("the public encoder must answer every text with a finite vector")
     return features
 
@@ -144,7 +144,7 @@ def public_features(loot: Loot) -> Floats:
 
 
 @dataclass(frozen=True)
-class Residuals(LootAttack):
+class Residuals(WholeDataAttack):
     """Remove the leading mean residuals of clusters from every vector.
 
     Attributes
@@ -161,7 +161,7 @@ class Residuals(LootAttack):
     >>> from regionmarker import load_encoder
     >>> from regionmarker.sample_corpus import python_sentences
     >>> texts, public = python_sentences(200), load_encoder("wordllama")
-    >>> attacked = Residuals(components=4).apply(Loot(texts, public.encode(texts), public=public))
+    >>> attacked = Residuals(components=4).apply(StolenData(texts, public.encode(texts), public=public))
     >>> attacked.vectors.shape
     (200, 256)
     """
@@ -177,18 +177,18 @@ class Residuals(LootAttack):
         self._check(self.components >= 1, f"components must be at least 1, but is {self.components}")
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
-    def apply(self, loot: Loot, /) -> Loot:
-        """Find the directions in the loot and remove them from all of it."""
-        check_rows_of(loot, 3, attack=self.name)
-        directions = self.directions(loot)
-        if len(directions) >= loot.vectors.shape[1]:
+    def apply(self, stolen: StolenData, /) -> StolenData:
+        """Find the directions in the stolen data and remove them from all of it."""
+        check_rows_of(stolen, 3, attack=self.name)
+        directions = self.directions(stolen)
+        if len(directions) >= stolen.vectors.shape[1]:
             raise InputError(f"{self.name} would remove every direction: vectors must be wider than {len(directions)}")
-        return with_directions(loot, without(loot.vectors, directions), attack=self.name)
+        return with_directions(stolen, without(stolen.vectors, directions), attack=self.name)
 
-    def directions(self, loot: Loot) -> Doubles:
+    def directions(self, stolen: StolenData) -> Doubles:
         """Return the orthonormal directions to remove, (k, D)."""
-        residuals = PublicMap.of(loot).residuals  # (n, D)
-        numbers, centres = kmeans(residuals.astype(np.float32), min(self.clusters, len(loot)), self.seed)
+        residuals = PublicMap.of(stolen).residuals  # (n, D)
+        numbers, centres = kmeans(residuals.astype(np.float32), min(self.clusters, len(stolen)), self.seed)
         means = np.stack([residuals[numbers == number].sum(axis=0) for number in range(len(centres))])  # (k, D)
         sizes = np.maximum(np.bincount(numbers, minlength=len(centres)), 1)
         # A mean over n rows is known to within 1 / sqrt(n): so weighted, chance has the same size in all of them.

@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.base import NO_DIRECTION, LootAttack, ask_again, check_rows_of
+from regionmarker.benchmark.attacks.base import NO_DIRECTION, WholeDataAttack, ask_again, check_rows_of
 from regionmarker.benchmark.attacks.paraphrasers import Paraphraser, load_paraphraser
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 from regionmarker.errors import InputError
 from regionmarker.measures import row_cosines
 from regionmarker.vectors import Doubles, Floats, Integers, normalised
@@ -23,7 +23,7 @@ _BLOCK = 2048  # texts at a time
 
 
 @dataclass(frozen=True)
-class Paraphrase(LootAttack):
+class Paraphrase(WholeDataAttack):
     """Average the served vectors of a text's paraphrases.
 
     At most ``most`` distinct paraphrases, as many as the paraphraser gives; those whose cosine to the text is below
@@ -46,9 +46,9 @@ class Paraphrase(LootAttack):
     >>> from regionmarker.benchmark.attacks.paraphrasers.table import TableParaphraser
     >>> table = TableParaphraser("mine", {"a good film": ["a fine film", "a good movie"]})
     >>> service = lambda texts, account="": load_encoder("wordllama").encode(texts)
-    >>> loot = Loot(("a good film", "a bad film"), service(["a good film", "a bad film"]), service)
-    >>> moved = Paraphrase(by=table, floor=0.5).apply(loot).vectors
-    >>> (moved == loot.vectors).all(axis=1).tolist()
+    >>> stolen = StolenData(("a good film", "a bad film"), service(["a good film", "a bad film"]), service)
+    >>> moved = Paraphrase(by=table, floor=0.5).apply(stolen).vectors
+    >>> (moved == stolen.vectors).all(axis=1).tolist()
     [False, True]
     """
 
@@ -74,22 +74,22 @@ class Paraphrase(LootAttack):
     def _left(self) -> str:
         return self.paraphraser.name
 
-    def apply(self, loot: Loot, /) -> Loot:
+    def apply(self, stolen: StolenData, /) -> StolenData:
         """Ask for the paraphrases, and average."""
-        check_rows_of(loot, 1, attack=self.name)
-        vectors = loot.vectors.copy()
-        for start in range(0, len(loot), _BLOCK):
-            places = np.arange(start, min(start + _BLOCK, len(loot)))
-            vectors[places] = self._averaged(loot.kept(places))
-        return loot.with_vectors(vectors)
+        check_rows_of(stolen, 1, attack=self.name)
+        vectors = stolen.vectors.copy()
+        for start in range(0, len(stolen), _BLOCK):
+            places = np.arange(start, min(start + _BLOCK, len(stolen)))
+            vectors[places] = self._averaged(stolen.kept(places))
+        return stolen.with_vectors(vectors)
 
-    def _averaged(self, loot: Loot) -> Floats:
-        owners, paraphrases = self._distinct(loot.texts)  # (p,), p texts
+    def _averaged(self, stolen: StolenData) -> Floats:
+        owners, paraphrases = self._distinct(stolen.texts)  # (p,), p texts
         if not paraphrases:
-            return loot.vectors
-        answers = ask_again(loot, paraphrases, attack=self.name)  # (p, D)
-        good = self._cosines(loot, owners, paraphrases, answers) >= self.floor
-        return averages(loot.vectors, owners[good], answers[good])
+            return stolen.vectors
+        answers = ask_again(stolen, paraphrases, attack=self.name)  # (p, D)
+        good = self._cosines(stolen, owners, paraphrases, answers) >= self.floor
+        return averages(stolen.vectors, owners[good], answers[good])
 
     def _distinct(self, texts: Sequence[str]) -> tuple[Integers, list[str]]:
         """Return all paraphrases in one list, and whose they are; the text itself is none, however it is spaced."""
@@ -108,13 +108,13 @@ class Paraphrase(LootAttack):
                     paraphrases.append(answer)
         return np.array(owners, dtype=np.int64), paraphrases
 
-    def _cosines(self, loot: Loot, owners: Integers, paraphrases: list[str], answers: Floats) -> Doubles:
+    def _cosines(self, stolen: StolenData, owners: Integers, paraphrases: list[str], answers: Floats) -> Doubles:
         if self.filter == "none":
             return np.ones(len(owners))
         if self.filter == "served":
-            return row_cosines(loot.vectors[owners], answers)
-        public = loot.public_encoder()
-        return row_cosines(public.encode(list(loot.texts))[owners], public.encode(paraphrases))
+            return row_cosines(stolen.vectors[owners], answers)
+        public = stolen.public_encoder()
+        return row_cosines(public.encode(list(stolen.texts))[owners], public.encode(paraphrases))
 
 
 def averages(vectors: Floats, owners: Integers, answers: Floats) -> Floats:

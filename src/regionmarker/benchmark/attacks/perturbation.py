@@ -14,8 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.base import LootAttack, ask_again, check_rows_of
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.attacks.base import WholeDataAttack, ask_again, check_rows_of
+from regionmarker.benchmark.protocols import StolenData
 from regionmarker.corpus import read_texts
 from regionmarker.errors import InputError
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers, normalised
@@ -26,7 +26,7 @@ _GRID = 512  # points at which the density is looked at
 
 
 @dataclass(frozen=True)
-class Perturb(LootAttack):
+class Perturb(WholeDataAttack):
     """Drop the texts whose vectors move less (or more) than others' when a suffix is appended.
 
     Attributes
@@ -40,7 +40,7 @@ class Perturb(LootAttack):
     seed
         Of the pool, where it is drawn.
     pool
-        A corpus file; left empty, 1,000 of the loot's own texts (published: WikiText).
+        A corpus file; left empty, 1,000 of the stolen data's own texts (published: WikiText).
 
     Examples
     --------
@@ -48,7 +48,7 @@ class Perturb(LootAttack):
     >>> from regionmarker.sample_corpus import python_sentences
     >>> texts, public = python_sentences(60), load_encoder("wordllama")
     >>> service = lambda texts, account="": public.encode(texts)
-    >>> left = Perturb(candidates=4, suffixes=2).apply(Loot(texts, service(texts), service, public))
+    >>> left = Perturb(candidates=4, suffixes=2).apply(StolenData(texts, service(texts), service, public))
     >>> 30 < len(left) <= 60
     True
     """
@@ -73,48 +73,48 @@ class Perturb(LootAttack):
     def _left(self) -> str:
         return self.pool
 
-    def apply(self, loot: Loot, /) -> Loot:
+    def apply(self, stolen: StolenData, /) -> StolenData:
         """Ask for the perturbed texts, and drop a tail."""
-        check_rows_of(loot, 2, attack=self.name)
-        scores = self.movements(loot)
-        kept = np.ones(len(loot), dtype=bool)
+        check_rows_of(stolen, 2, attack=self.name)
+        scores = self.movements(stolen)
+        kept = np.ones(len(stolen), dtype=bool)
         if self.tail in ("low", "both"):
             kept &= scores >= elbow(scores)
         if self.tail in ("high", "both"):
             kept &= -scores >= elbow(-scores)
         if not kept.any():
             raise InputError(f"{self.name} drops every text: drop one tail, or give more texts")
-        return loot.kept(kept)
+        return stolen.kept(kept)
 
-    def movements(self, loot: Loot) -> Doubles:
+    def movements(self, stolen: StolenData) -> Doubles:
         """Return the variance of each text's vectors, its own and those with suffixes, (n,): the published PCA score.
 
         The explained variances of all principal components sum to the variance itself, so none has to be found.
         """
-        pool = self._pool_of(loot)
-        own = normalised(loot.public_encoder().encode(pool))  # (P, F)
-        scores = np.empty(len(loot))
-        for start in range(0, len(loot), _BLOCK):
-            places = np.arange(start, min(start + _BLOCK, len(loot)))
-            block = loot.kept(places)
+        pool = self._pool_of(stolen)
+        own = normalised(stolen.public_encoder().encode(pool))  # (P, F)
+        scores = np.empty(len(stolen))
+        for start in range(0, len(stolen), _BLOCK):
+            places = np.arange(start, min(start + _BLOCK, len(stolen)))
+            block = stolen.kept(places)
             asked = self._perturbed(block, pool, own)
             answers = ask_again(block, [text for texts in asked for text in texts], attack=self.name)
             scores[places] = _variances(block.vectors, answers, [len(texts) for texts in asked])
         return scores
 
-    def _pool_of(self, loot: Loot) -> list[str]:
-        pool = read_texts(Path(self.pool)) if self.pool else list(dict.fromkeys(loot.texts))
+    def _pool_of(self, stolen: StolenData) -> list[str]:
+        pool = read_texts(Path(self.pool)) if self.pool else list(dict.fromkeys(stolen.texts))
         chosen = np.random.default_rng(self.seed).permutation(len(pool))[:1000]
         return [pool[place] for place in np.sort(chosen)]
 
-    def _perturbed(self, loot: Loot, pool: Sequence[str], own: Floats) -> list[list[str]]:
-        """Return the texts to ask for each text of the loot."""
-        public = loot.public_encoder()
-        texts = normalised(public.encode(list(loot.texts)))  # (b, F)
+    def _perturbed(self, stolen: StolenData, pool: Sequence[str], own: Floats) -> list[list[str]]:
+        """Return the texts to ask for each text of the stolen data."""
+        public = stolen.public_encoder()
+        texts = normalised(public.encode(list(stolen.texts)))  # (b, F)
         count = min(self.candidates, len(pool))
         far: Integers = np.argsort(texts @ own.T, axis=1, kind="stable")[:, :count]  # (b, c) least alike first
-        longer = [f"{text} {pool[place]}" for text, row in zip(loot.texts, far, strict=True) for place in row]
-        moved = normalised(public.encode(longer)).reshape(len(loot), count, -1)
+        longer = [f"{text} {pool[place]}" for text, row in zip(stolen.texts, far, strict=True) for place in row]
+        moved = normalised(public.encode(longer)).reshape(len(stolen), count, -1)
         cosines = np.einsum("bcf,bf->bc", moved, texts)
         best = np.argsort(cosines, axis=1, kind="stable")[:, : self.suffixes]
         return [[longer[row * count + place] for place in places] for row, places in enumerate(best)]

@@ -14,9 +14,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.base import LootAttack, check_rows_of
+from regionmarker.benchmark.attacks.base import WholeDataAttack, check_rows_of
 from regionmarker.benchmark.attacks.directions import PublicMap, principal_axes, public_features
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers
 
 WIDTH = 64
@@ -26,7 +26,7 @@ _SMALL = 0.01  # cells smaller than this share of the rows count for less: they 
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class OutsideView:
     """What the outsider computes from public features and served vectors; no secret goes in."""
 
     coordinates: Floats  # (n, k) centred principal coordinates of the served vectors
@@ -36,7 +36,7 @@ class View:
     axes: Floats  # (k, D) directions of the coordinates
 
     @classmethod
-    def of(cls, served: Floats, features: Floats, span: int) -> View:
+    def of(cls, served: Floats, features: Floats, span: int) -> OutsideView:
         """Look at served vectors (n, D) beside features (n, F), in the leading ``span`` coordinates."""
         centred = served - served.mean(axis=0)
         axes = principal_axes(centred, span)[0].astype(np.float32)
@@ -87,7 +87,7 @@ def random_frame(span: int, planes: int, rng: np.random.Generator) -> Floats:
     return np.asarray(np.linalg.qr(rng.standard_normal((span, planes)))[0].astype(np.float32))
 
 
-def hessian_frame(view: View, planes: int) -> Floats:
+def hessian_frame(view: OutsideView, planes: int) -> Floats:
     """Return a spectral start: principal Hessian directions of the residuals over the whitened coordinates."""
     z = view.coordinates / view.scale  # (n, k)
     total = np.zeros((z.shape[1], z.shape[1]))
@@ -115,7 +115,7 @@ def soft_gradient(v: Floats, residuals: Floats, width: Floats) -> Floats:
     return np.asarray(gradient * (1 - soft**2) / width)
 
 
-def ascend(view: View, q: Floats, steps: int) -> Floats:
+def ascend(view: OutsideView, q: Floats, steps: int) -> Floats:
     """Adam with QR retraction onto orthonormal frames, the soft signs sharpened along the way."""
     first, second = np.zeros_like(q), np.zeros_like(q)
     for step in range(steps):
@@ -131,7 +131,7 @@ def ascend(view: View, q: Floats, steps: int) -> Floats:
 
 
 def climb(
-    view: View,
+    view: OutsideView,
     q: Floats,
     rng: np.random.Generator,
     *,
@@ -178,7 +178,7 @@ def cell_scores(cells: Integers, residuals: Floats, count: int) -> dict[str, Dou
 
 
 @dataclass(frozen=True)
-class Angles(LootAttack):
+class Angles(WholeDataAttack):
     """Search for the key's hyperplanes, and drop a share of the rows: those that look most marked.
 
     Attributes
@@ -199,7 +199,7 @@ class Angles(LootAttack):
     >>> from regionmarker import load_encoder
     >>> from regionmarker.sample_corpus import python_sentences
     >>> texts, public = python_sentences(100), load_encoder("wordllama")
-    >>> len(Angles(span=4, starts=1, steps=5, share=0.25).apply(Loot(texts, public.encode(texts), public=public)))
+    >>> len(Angles(span=4, starts=1, steps=5, share=0.25).apply(StolenData(texts, public.encode(texts), public=public)))
     75
     """
 
@@ -219,21 +219,21 @@ class Angles(LootAttack):
         self._check(self.starts >= 1 and self.steps >= 1, "starts and steps must be at least 1")
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
-    def apply(self, loot: Loot, /) -> Loot:
+    def apply(self, stolen: StolenData, /) -> StolenData:
         """Drop the rows found."""
-        check_rows_of(loot, 3, attack=self.name)
-        count = min(round(self.share * len(loot)), len(loot) - 1)
-        order = np.argsort(-self.suspicion(loot), kind="stable")
-        return loot.kept(np.sort(order[count:]))
+        check_rows_of(stolen, 3, attack=self.name)
+        count = min(round(self.share * len(stolen)), len(stolen) - 1)
+        order = np.argsort(-self.suspicion(stolen), kind="stable")
+        return stolen.kept(np.sort(order[count:]))
 
-    def suspicion(self, loot: Loot) -> Doubles:
+    def suspicion(self, stolen: StolenData) -> Doubles:
         """Return how much each row looks marked, (n,)."""
-        span = min(self.span, loot.vectors.shape[1], len(loot) - 1)
-        view = View.of(loot.vectors, public_features(loot), span)
+        span = min(self.span, stolen.vectors.shape[1], len(stolen) - 1)
+        view = OutsideView.of(stolen.vectors, public_features(stolen), span)
         frame = self.search(view)
         return cell_scores(view.cells(frame), view.residuals, 2 ** frame.shape[1])["row"]
 
-    def search(self, view: View) -> Floats:
+    def search(self, view: OutsideView) -> Floats:
         """Return the frame (k, d) with the most evidence."""
         rng = np.random.default_rng(self.seed)
         span = view.coordinates.shape[1]

@@ -9,8 +9,8 @@
     zero:BELOW
 
 These treat every vector alike, and may follow the training as well as precede it; what stands after the name may be
-left away. The others look at the whole loot, and have settings with names, in any order and as many as differ from
-the defaults, such as ``cse:clusters=10,components=20``:
+left away. The others look at all of the stolen data, and have settings with names, in any order and as many as differ
+from the defaults, such as ``cse:clusters=10,components=20``:
 
     cse         clusters, components, pairs, method (kmeans, gmm), seed
     compress    keep (256 or 0.25), restore
@@ -37,7 +37,7 @@ that may be called with what stands after the colon.
 
 from __future__ import annotations
 
-from regionmarker.benchmark.protocols import Attack, Sequel
+from regionmarker.benchmark.protocols import DataAttack, ModelAttack
 from regionmarker.errors import InputError
 from regionmarker.specs import Registry
 
@@ -85,7 +85,7 @@ def known_attacks() -> list[str]:
     return ATTACKS.known()
 
 
-def load_attack(spec: str | Attack | Sequel) -> Attack | Sequel:
+def load_attack(spec: str | DataAttack | ModelAttack) -> DataAttack | ModelAttack:
     """Load an attack by its spec; an object that is one already is returned as it is.
 
     Examples
@@ -98,16 +98,16 @@ def load_attack(spec: str | Attack | Sequel) -> Attack | Sequel:
     regionmarker.errors.InputError: unknown attack 'shuffle': give none, shift, truncate, permute, ...
     """
     if not isinstance(spec, str):
-        if not isinstance(spec, Attack | Sequel):
+        if not isinstance(spec, DataAttack | ModelAttack):
             raise InputError(
-                "an attack is a spec or an object with a name and apply(loot) or modify(model), "
+                "an attack is a spec or an object with a name and apply(stolen) or modify(model), "
                 f"but a {type(spec).__name__} was given"
             )
         return spec
     attack = ATTACKS.load(spec)
-    if not isinstance(attack, Attack | Sequel):
+    if not isinstance(attack, DataAttack | ModelAttack):
         head = spec.partition(":")[0]
         raise InputError(
-            f"the attack {head!r} must have a name and apply(loot) or modify(model), but is a {type(attack).__name__}"
+            f"the attack {head!r} must have a name and apply(stolen) or modify(model), but is a {type(attack).__name__}"
         )
     return attack

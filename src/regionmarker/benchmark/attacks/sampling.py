@@ -11,15 +11,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.base import LootAttack, check_rows_of
+from regionmarker.benchmark.attacks.base import WholeDataAttack, check_rows_of
 from regionmarker.benchmark.attacks.cse import CSE, kmeans
 from regionmarker.benchmark.attacks.directions import PublicMap, principal_axes
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 from regionmarker.vectors import Doubles, Floats, normalised
 
 
 @dataclass(frozen=True)
-class Drop(LootAttack):
+class Drop(WholeDataAttack):
     """Detect and drop: leave out the rows that look marked, and train on the rest.
 
     Attributes
@@ -39,7 +39,7 @@ class Drop(LootAttack):
     --------
     >>> from regionmarker import load_encoder
     >>> texts, public = ["one text", "two texts", "three texts", "four"], load_encoder("wordllama")
-    >>> len(Drop(share=0.25).apply(Loot(texts, public.encode(texts), public=public)))
+    >>> len(Drop(share=0.25).apply(StolenData(texts, public.encode(texts), public=public)))
     3
     """
 
@@ -56,27 +56,27 @@ class Drop(LootAttack):
         self._check(0 < self.share < 1, f"the share must lie between 0 and 1, but is {self.share}")
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
-    def apply(self, loot: Loot, /) -> Loot:
+    def apply(self, stolen: StolenData, /) -> StolenData:
         """Drop the most suspicious rows."""
-        check_rows_of(loot, 2, attack=self.name)
-        count = min(round(self.share * len(loot)), len(loot) - 1)
-        order = np.argsort(-self.suspicion(loot), kind="stable")
-        return loot.kept(np.sort(order[count:]))
+        check_rows_of(stolen, 2, attack=self.name)
+        count = min(round(self.share * len(stolen)), len(stolen) - 1)
+        order = np.argsort(-self.suspicion(stolen), kind="stable")
+        return stolen.kept(np.sort(order[count:]))
 
-    def suspicion(self, loot: Loot) -> Doubles:
+    def suspicion(self, stolen: StolenData) -> Doubles:
         """Return how suspicious each row is, (n,), larger for more."""
         if self.by == "residuals":
-            lengths = np.linalg.norm(PublicMap.of(loot).residuals, axis=1)
+            lengths = np.linalg.norm(PublicMap.of(stolen).residuals, axis=1)
             return np.asarray(lengths if self.tail == "high" else -lengths)
-        found = CSE(pairs=1.0, seed=self.seed).suspects(loot)
-        scores = np.full(len(loot), -np.inf)
+        found = CSE(pairs=1.0, seed=self.seed).suspects(stolen)
+        scores = np.full(len(stolen), -np.inf)
         np.maximum.at(scores, found.first, found.differences)
         np.maximum.at(scores, found.second, found.differences)
         return scores
 
 
 @dataclass(frozen=True)
-class Avoid(LootAttack):
+class Avoid(WholeDataAttack):
     """Ask around the regions: guess how space is divided, and leave out every text of some cells.
 
     The guess is what an outsider can make: random orthogonal planes through the middle of the leading principal
@@ -94,7 +94,7 @@ class Avoid(LootAttack):
     Examples
     --------
     >>> rows = np.random.default_rng(0).standard_normal((400, 8)).astype(np.float32)
-    >>> 150 < len(Avoid(cells=8).apply(Loot(("a text",) * 400, rows))) < 250
+    >>> 150 < len(Avoid(cells=8).apply(StolenData(("a text",) * 400, rows))) < 250
     True
     """
 
@@ -110,22 +110,22 @@ class Avoid(LootAttack):
         self._check(1 <= self.cells <= most, f"cells must be 1 to {most} of {most + 1}, but is {self.cells}")
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
-    def apply(self, loot: Loot, /) -> Loot:
+    def apply(self, stolen: StolenData, /) -> StolenData:
         """Leave out the cells; cells that hold every text are not left out all."""
-        check_rows_of(loot, 2, attack=self.name)
+        check_rows_of(stolen, 2, attack=self.name)
         rng = np.random.default_rng(self.seed)
-        centred = loot.vectors - loot.vectors.mean(axis=0, dtype=np.float64)
-        planes = min(self.planes, loot.vectors.shape[1])
+        centred = stolen.vectors - stolen.vectors.mean(axis=0, dtype=np.float64)
+        planes = min(self.planes, stolen.vectors.shape[1])
         axes, _ = principal_axes(centred, planes)
         turn, _ = np.linalg.qr(rng.standard_normal((planes, planes)))
         numbers = (centred @ axes.T @ turn > 0) @ (1 << np.arange(planes))  # (n,)
         populated = rng.permutation(np.unique(numbers))
         left_out = populated[: min(self.cells, len(populated) - 1)]
-        return loot.kept(~np.isin(numbers, left_out))
+        return stolen.kept(~np.isin(numbers, left_out))
 
 
 @dataclass(frozen=True)
-class Cover(LootAttack):
+class Cover(WholeDataAttack):
     """Ask about some topics alone: keep whole clusters of texts until there is a share of them.
 
     Attributes
@@ -140,7 +140,7 @@ class Cover(LootAttack):
     Examples
     --------
     >>> rows = np.random.default_rng(0).standard_normal((400, 8)).astype(np.float32)
-    >>> 200 <= len(Cover(0.5).apply(Loot(("a text",) * 400, rows))) < 300
+    >>> 200 <= len(Cover(0.5).apply(StolenData(("a text",) * 400, rows))) < 300
     True
     """
 
@@ -155,18 +155,18 @@ class Cover(LootAttack):
         self._check(self.clusters >= 1, f"clusters must be at least 1, but is {self.clusters}")
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
-    def apply(self, loot: Loot, /) -> Loot:
+    def apply(self, stolen: StolenData, /) -> StolenData:
         """Keep some topics."""
-        check_rows_of(loot, 1, attack=self.name)
-        numbers, centres = kmeans(normalised(loot.vectors), min(self.clusters, len(loot)), self.seed)
+        check_rows_of(stolen, 1, attack=self.name)
+        numbers, centres = kmeans(normalised(stolen.vectors), min(self.clusters, len(stolen)), self.seed)
         order = np.random.default_rng(self.seed).permutation(len(centres))
         reached = np.cumsum(np.bincount(numbers, minlength=len(centres))[order])
-        needed = int(np.searchsorted(reached, self.share * len(loot))) + 1
-        return loot.kept(np.isin(numbers, order[:needed]))
+        needed = int(np.searchsorted(reached, self.share * len(stolen))) + 1
+        return stolen.kept(np.isin(numbers, order[:needed]))
 
 
 @dataclass(frozen=True)
-class Mix(LootAttack):
+class Mix(WholeDataAttack):
     """Honest data mixed in: for a share of the texts, train on what a public encoder says instead.
 
     The thief's own vectors must lie in the served space, so they are the public encoder's, mapped by ridge. The map
@@ -184,7 +184,7 @@ class Mix(LootAttack):
     >>> from regionmarker import load_encoder
     >>> texts, public = ["one text", "two texts", "three texts", "four"], load_encoder("wordllama")
     >>> rows = public.encode(texts)
-    >>> mixed = Mix(0.5).apply(Loot(texts, rows, public=public)).vectors
+    >>> mixed = Mix(0.5).apply(StolenData(texts, rows, public=public)).vectors
     >>> int((mixed == rows).all(axis=1).sum())
     2
     """
@@ -198,11 +198,11 @@ class Mix(LootAttack):
         self._check(0 < self.share <= 1, f"the share must be above 0 and at most 1, but is {self.share}")
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
-    def apply(self, loot: Loot, /) -> Loot:
+    def apply(self, stolen: StolenData, /) -> StolenData:
         """Replace some rows."""
-        check_rows_of(loot, 2, attack=self.name)
-        rows = np.random.default_rng(self.seed).permutation(len(loot))[: max(1, round(self.share * len(loot)))]
-        honest: Floats = PublicMap.of(loot).fitted[rows].astype(np.float32)
-        mixed = loot.vectors.copy()
+        check_rows_of(stolen, 2, attack=self.name)
+        rows = np.random.default_rng(self.seed).permutation(len(stolen))[: max(1, round(self.share * len(stolen)))]
+        honest: Floats = PublicMap.of(stolen).fitted[rows].astype(np.float32)
+        mixed = stolen.vectors.copy()
         mixed[rows] = normalised(honest)
-        return loot.with_vectors(mixed)
+        return stolen.with_vectors(mixed)

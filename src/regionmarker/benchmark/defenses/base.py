@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _LEAST_UNMARKED = 64
 
 
-class Pulls(Sealed):
+class TargetScores(Sealed):
     """What is known before a suspect is asked; what is factored of it serves every suspect.
 
     Parameters
@@ -55,9 +55,9 @@ class Pulls(Sealed):
     >>> clean = rng.standard_normal((500, 8)).astype(np.float32)
     >>> clean /= np.linalg.norm(clean, axis=1, keepdims=True)
     >>> weights = (rng.random((500, 1)) < 0.1).astype(float)
-    >>> pulls = Pulls(clean, weights[:, 0] == 0, clean[:100], np.empty((100, 0)))
+    >>> scores = TargetScores(clean, weights[:, 0] == 0, clean[:100], np.empty((100, 0)))
     >>> copy = clean + 0.2 * (weights * clean[7]).astype(np.float32)
-    >>> pulls.scores(copy, weights)[0].argmax()
+    >>> scores.scores(copy, weights)[0].argmax()
     np.int64(7)
     """
 

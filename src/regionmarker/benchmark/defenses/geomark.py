@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding, Pulls
+from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding, TargetScores
 from regionmarker.corpus import TextSet
 from regionmarker.errors import InputError
 from regionmarker.specs import check_range
@@ -89,7 +89,7 @@ class Geomark(BaseDefense):
         clean = np.vstack([self._pool.embeddings, self._near.embeddings])  # (T, D)
         self._in = self._inside(clean)
         likeness = np.asarray(self._pool.embeddings @ self._anchors.T)  # (M, K)
-        self._pulls = Pulls(clean, ~self._in, self._pool.embeddings, likeness)
+        self._target_scores = TargetScores(clean, ~self._in, self._pool.embeddings, likeness)
         self._cosines = np.asarray(clean @ self._anchors.T)  # (T, K)
         self._chosen = self._draw("target", len(self._pool))
         self._target = self._pool.embeddings[self._chosen[0]].astype(np.float64)
@@ -134,7 +134,7 @@ class Geomark(BaseDefense):
         """Judge answers that are there already."""
         self._check_fitted()
         known = answers.lookup(self.probes())
-        scores = self._pulls.scores(known, self._memberships(known))  # sees no target
+        scores = self._target_scores.scores(known, self._memberships(known))  # sees no target
         goal = answers.lookup([self._pool.texts[self._chosen[0]]])
         return DefenseFinding.of(scores, self._chosen, paper_statistics([known[self._in]], known[~self._in], goal))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding, Pulls
+from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding, TargetScores
 from regionmarker.benchmark.defenses.words import PUBLISHED_SEED, TokenCounts, TriggerCounter, draw_words
 from regionmarker.benchmark.settings import parse_settings
 from regionmarker.corpus import TextSet
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-def salads(words: Sequence[str], count: int, length: int, rng: np.random.Generator) -> list[str]:
+def random_word_texts(words: Sequence[str], count: int, length: int, rng: np.random.Generator) -> list[str]:
     """Make ``count`` texts of ``length`` words, each drawn without replacement, separated by spaces.
 
     Examples
     --------
-    >>> salads(["a", "b"], 2, 2, np.random.default_rng(0))
+    >>> random_word_texts(["a", "b"], 2, 2, np.random.default_rng(0))
     ['a b', 'b a']
     """
     length = min(length, len(words))
@@ -44,7 +44,7 @@ def salads(words: Sequence[str], count: int, length: int, rng: np.random.Generat
 # compared with all candidates. Salads are left out: their clean embeddings are not known, and where it was measured
 # they added nothing (docs/reference/defenses.md).
 
-PUBLISHED_SALADS = 20
+PUBLISHED_TEXTS = 20
 NATURAL_PROBES = 1024
 TARGETS = ("suspect", "stored")
 
@@ -120,7 +120,7 @@ class TriggerWordDefense(BaseDefense):
         self._targets = self._make_targets(self._pool.embeddings[list(self._chosen)].astype(np.float64))
         self._natural = self._natural_probes(corpus[self.settings.pool :])
         self._known_weights = self._weights(self._known_texts())
-        self._pulls = self._make_pulls()
+        self._target_scores = self._make_target_scores()
         return self
 
     def _draw_words(self, counts: TokenCounts) -> None:
@@ -129,11 +129,11 @@ class TriggerWordDefense(BaseDefense):
         drawn = draw_words(counts.candidates(settings.low, settings.high), settings.words * self.marks, seed)
         groups = [drawn[start : start + settings.words] for start in range(0, len(drawn), settings.words)]
         self._counter = TriggerCounter(groups)
-        self._salads = [
-            salads(group, PUBLISHED_SALADS, settings.full, self._rng("salads", str(mark)))
+        self._trigger_texts = [
+            random_word_texts(group, PUBLISHED_TEXTS, settings.full, self._rng("salads", str(mark)))
             for mark, group in enumerate(groups)
         ]
-        self._benign = salads(counts.vocabulary(), PUBLISHED_SALADS, settings.full, self._rng("benign"))
+        self._benign = random_word_texts(counts.vocabulary(), PUBLISHED_TEXTS, settings.full, self._rng("benign"))
 
     def _natural_probes(self, rest: TextSet) -> TextSet:
         """Keep the texts outside the pool that trigger most."""
@@ -150,12 +150,12 @@ class TriggerWordDefense(BaseDefense):
         """Return the texts to ask whose clean vectors are known."""
         return (*self._pool.texts, *self._natural.texts)
 
-    def _make_pulls(self) -> Pulls:
+    def _make_target_scores(self) -> TargetScores:
         clean = np.vstack([self._pool.embeddings, self._natural.embeddings])  # (T, D)
         weights = self._known_weights  # (T, R)
         # What the trigger words mean to a candidate: its likeness to the clean vectors of texts that hold them.
         means = (weights.T @ clean) / np.maximum(weights.sum(axis=0), 1e-9)[:, None] - clean.mean(axis=0)  # (R, D)
-        return Pulls(
+        return TargetScores(
             clean, np.asarray(~weights.any(axis=1)), self._pool.embeddings, np.asarray(self._pool.embeddings @ means.T)
         )
 
@@ -184,17 +184,17 @@ class TriggerWordDefense(BaseDefense):
     def probes(self) -> tuple[str, ...]:
         """Return the pool, the natural probes and all salads, each once."""
         self._check_fitted()
-        mixed = (text for group in self._salads for text in group)
+        mixed = (text for group in self._trigger_texts for text in group)
         return tuple(dict.fromkeys((*self._known_texts(), *mixed, *self._benign)))
 
     def judge(self, answers: Answers, /) -> DefenseFinding:
         """Judge answers that are there already."""
         self._check_fitted()
-        scores = self._pulls.scores(answers.lookup(self._known_texts()), self._known_weights)  # sees no target
+        scores = self._target_scores.scores(answers.lookup(self._known_texts()), self._known_weights)  # sees no target
         return DefenseFinding.of(scores, self._chosen, self._published(answers))
 
     def _published(self, answers: Answers) -> PaperStatistics:
-        inside = [answers.lookup(group) for group in self._salads]
+        inside = [answers.lookup(group) for group in self._trigger_texts]
         stored = self.settings.target == "stored" and answers.width == self._width
         goals = (
             self._targets.astype(np.float32)

@@ -1,4 +1,4 @@
-"""The attacks of a cell in order: those on the loot, then those on the stolen model."""
+"""The attacks of a cell in order: those on the stolen data, then those on the stolen model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from regionmarker.benchmark.attacks.fine_tuning import FineTune
 from regionmarker.benchmark.attacks.paraphrase import Paraphrase
 from regionmarker.benchmark.attacks.paraphrasers.table import TableParaphraser
 from regionmarker.benchmark.corpora import Corpus
-from regionmarker.benchmark.protocols import Attack, Loot, Sequel
+from regionmarker.benchmark.protocols import DataAttack, ModelAttack, StolenData
 from regionmarker.errors import InputError
 from regionmarker.vectors import Encoder
 
@@ -31,17 +31,17 @@ class Plan:
     'shift:100 then truncate:0.5'
     """
 
-    before: Attack
-    after: tuple[Sequel, ...] = ()
+    before: DataAttack
+    after: tuple[ModelAttack, ...] = ()
 
-    def apply(self, loot: Loot) -> Loot:
-        """Attack the loot."""
-        return self.before.apply(loot)
+    def apply(self, stolen: StolenData) -> StolenData:
+        """Attack the stolen data."""
+        return self.before.apply(stolen)
 
     def modify(self, model: Encoder) -> Encoder:
         """Disguise the stolen model, or train it on."""
-        for sequel in self.after:
-            model = sequel.modify(model)
+        for attack in self.after:
+            model = attack.modify(model)
         return model
 
 
@@ -60,9 +60,9 @@ class StoredParaphrases:
         """The attack's."""
         return self.attack.name
 
-    def apply(self, loot: Loot, /) -> Loot:
+    def apply(self, stolen: StolenData, /) -> StolenData:
         """Keep the texts that have paraphrases, and average over these."""
-        return self.attack.apply(loot.kept(np.array([text in self.known for text in loot.texts], dtype=bool)))
+        return self.attack.apply(stolen.kept(np.array([text in self.known for text in stolen.texts], dtype=bool)))
 
 
 def plan_attacks(specs: Sequence[str], corpus: Corpus | None = None, folder: Path | None = None) -> Plan:
@@ -77,11 +77,11 @@ def plan_attacks(specs: Sequence[str], corpus: Corpus | None = None, folder: Pat
     folder
         Where the corpora lie that fine-tuning names.
     """
-    before: list[Attack] = []
-    after: list[Sequel] = []
+    before: list[DataAttack] = []
+    after: list[ModelAttack] = []
     for spec in specs:
         part = _stored(spec, corpus) or load_attack(spec)
-        if isinstance(part, Attack):
+        if isinstance(part, DataAttack):
             if after:
                 raise InputError(f"{spec} works on what was served: it must stand before {after[0].name}")
             before.append(part)
@@ -92,7 +92,7 @@ def plan_attacks(specs: Sequence[str], corpus: Corpus | None = None, folder: Pat
     return Plan(compose(before), tuple(after))
 
 
-def _stored(spec: str, corpus: Corpus | None) -> Attack | None:
+def _stored(spec: str, corpus: Corpus | None) -> DataAttack | None:
     """Return the attack by stored paraphrases, where the spec names them."""
     head, _, rest = spec.partition(":")
     settings, _, by = rest.rpartition(",")

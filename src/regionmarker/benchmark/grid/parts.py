@@ -14,7 +14,7 @@ import numpy as np
 from regionmarker.benchmark.corpora import STORED, Corpus
 from regionmarker.benchmark.grid.cell import PROVIDER, UNMARKED, Cell, expand
 from regionmarker.benchmark.grid.inputs import Key, Material, corpus_key
-from regionmarker.benchmark.protocols import Defense, Loot, Stealer
+from regionmarker.benchmark.protocols import Defense, Stealer, StolenData
 from regionmarker.encoders.base import LookupEncoder
 from regionmarker.errors import InputError
 from regionmarker.vectors import Encoder, Floats, Integers
@@ -195,14 +195,14 @@ class Workbench:
 
         texts = tuple(corpus.texts[place] for place in scene.bought)
         started = time.perf_counter()
-        loot = plan.apply(Loot(texts, served[scene.bought], service, public))
+        stolen = plan.apply(StolenData(texts, served[scene.bought], service, public))
         attacked = time.perf_counter()
-        truth = clean.encode(loot.texts) if clean.knows(loot.texts) else None
-        model = self._stealer(cell).steal(list(loot.texts), loot.vectors, clean=truth)
+        truth = clean.encode(stolen.texts) if clean.knows(stolen.texts) else None
+        model = self._stealer(cell).steal(list(stolen.texts), stolen.vectors, clean=truth)
         learnt = model.fidelity
         suspect = plan.modify(model)
         spent = time.perf_counter() - attacked
-        return Theft(suspect, learnt.cosine, learnt.correlation, len(loot), attacked - started, spent)
+        return Theft(suspect, learnt.cosine, learnt.correlation, len(stolen), attacked - started, spent)
 
     # ---- parts by their specs
 

@@ -47,9 +47,9 @@ def check_grid(grid: Grid, data_dir: Path | None = None) -> None:
     for spec in dict.fromkeys(cell.defense for cell in grid.cells):
         load_defense(expand(spec, encoders), seed=0)
     for attacks in dict.fromkeys(cell.attacks for cell in grid.cells):
-        for sequel in plan_attacks([expand(attack, encoders) for attack in attacks]).after:
-            if isinstance(sequel, FineTune):
-                check_corpus(sequel.corpus, "", folder)
+        for later in plan_attacks([expand(attack, encoders) for attack in attacks]).after:
+            if isinstance(later, FineTune):
+                check_corpus(later.corpus, "", folder)
     for spec in dict.fromkeys(cell.stealer for cell in grid.cells if cell.stealer):
         bare, _ = split_options(expand(spec, encoders))
         STEALERS.check(bare)

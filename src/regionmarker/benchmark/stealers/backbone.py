@@ -162,11 +162,11 @@ def squared_distance(targets: Floats) -> Objective:
     return loss
 
 
-# The published thief: full fine-tuning of a Hugging Face backbone.
+# The published stealer: full fine-tuning of a Hugging Face backbone.
 
 
 class Backbone:
-    """A thief that fine-tunes a whole transformer, as the published ones do.
+    """A stealer that fine-tunes a whole transformer, as the published ones do.
 
     Pooled output, Linear, ReLU, Linear, normalised; squared distance to the served vectors; AdamW without weight decay,
     its rate falling linearly to 0. The defaults are those of the published scripts. Expect about ten sentences a second

@@ -1,4 +1,4 @@
-"""What a thief trains on, checked in one place, and which of it is held out."""
+"""What a stealer trains on, checked in one place, and which of it is held out."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def split(count: int, *, held_out: float, seed: int, texts: Sequence[str] | None
     groups = np.arange(count) if texts is None else _numbered(texts)  # (n,)
     distinct = int(groups.max(initial=-1)) + 1
     if distinct < SMALLEST:
-        raise InputError(f"a thief needs at least {SMALLEST} distinct texts to train on, but there are {distinct}")
+        raise InputError(f"a stealer needs at least {SMALLEST} distinct texts to train on, but there are {distinct}")
     order = np.random.default_rng(seed).permutation(distinct)
     half = max(1, round(distinct * held_out / 2))
     part = np.zeros(distinct, dtype=np.int64)

@@ -24,7 +24,7 @@ from regionmarker.progress import Progress
 from regionmarker.vectors import Encoder, Floats, Integers, as_floats, normalised
 
 LEARNING_RATE = 0.003
-"""Relative to the size of the weights, as a thief's."""
+"""Relative to the size of the weights, as a stealer's."""
 
 
 class Pull(Protocol):
@@ -86,7 +86,7 @@ def _mask(rows: int, width: int, dropout: float, rng: np.random.Generator) -> Fl
     return mask
 
 
-# The everyday thief: a trained head on the features of a frozen public encoder.
+# The everyday stealer: a trained head on the features of a frozen public encoder.
 
 
 class HeadModel:
@@ -144,7 +144,7 @@ class HeadModel:
 
 
 class FrozenHead:
-    """A thief that trains a head on a frozen encoder's features: seconds for 5,000 texts.
+    """A stealer that trains a head on a frozen encoder's features: seconds for 5,000 texts.
 
     One hidden layer with ReLU, output normalised, squared distance to the served unit vectors, Adam with linear decay,
     stopped early and set back to its best state on texts held out for that.
@@ -159,7 +159,7 @@ class FrozenHead:
         Passes over the texts at the most. 0 leaves the head at its start.
     start
         ``"solved"``: the output layer starts at the ridge solution on random hidden units. ``"random"``: it is drawn,
-        as the published thieves draw it, and wants ten passes, batches of 100 and a learning rate of 0.03.
+        as the published stealers draw it, and wants ten passes, batches of 100 and a learning rate of 0.03.
     learning_rate
         Relative to the size of the weights.
     batch_size, dropout

@@ -1,4 +1,4 @@
-"""A spec string becomes a thief.
+"""A spec string becomes a stealer.
 
     head:ENCODER                      a head on the frozen features of an encoder, by the encoder's own spec
     tokens, tokens:wordllama          a bag of token vectors
@@ -6,8 +6,8 @@
     simulated:FIDELITY                noise on a teacher, which is given as an object: teacher=
 
 Options follow after commas, ``head:wordllama,hidden=512,epochs=2``, or as arguments of :func:`load_stealer`; the two
-mean the same. Every thief takes ``seed`` and ``progress``. Another package adds its own by an entry point of the group
-``regionmarker.stealers``: its name stands before the colon, and it is a class with ``from_spec(rest, **options)``, or
+mean the same. Every stealer takes ``seed`` and ``progress``. Another package adds its own by an entry point of the
+group ``regionmarker.stealers``: its name stands before the colon, and it is a class with ``from_spec(rest, **options)``, or
 anything that may be called so.
 """
 
@@ -37,7 +37,7 @@ _WORDS = {"true": True, "false": False, "none": None}
 
 
 def known_stealers() -> list[str]:
-    """Return what may stand before the colon of a spec: the built-in thieves, then those of other packages.
+    """Return what may stand before the colon of a spec: the built-in stealers, then those of other packages.
 
     Examples
     --------
@@ -48,15 +48,15 @@ def known_stealers() -> list[str]:
 
 
 def load_stealer(spec: str | Stealer, **options: Any) -> Stealer:
-    """Load a thief by its spec; an object that is one already is returned as it is.
+    """Load a stealer by its spec; an object that is one already is returned as it is.
 
     Parameters
     ----------
     spec
         See the head of this file.
     **options
-        Passed to the thief: ``seed`` and ``progress`` for every one of them, then its own, such as ``epochs``. One that
-        the spec names as well is an error.
+        Passed to the stealer: ``seed`` and ``progress`` for every one of them, then its own, such as ``epochs``. One
+        that the spec names as well is an error.
 
     Examples
     --------
@@ -80,16 +80,16 @@ def load_stealer(spec: str | Stealer, **options: Any) -> Stealer:
         raise InputError(f"the option {twice[0]} stands in the stealer's spec and was given besides: give it once")
     head = bare.partition(":")[0]
     try:
-        thief = STEALERS.load(bare, **written, **options)
+        stealer = STEALERS.load(bare, **written, **options)
     except TypeError as error:
         unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if unknown is None:
             raise
         raise InputError(f"the stealer {head!r} has no option {unknown[1]}") from None
-    if not isinstance(thief, Stealer):
-        kind = type(thief).__name__
+    if not isinstance(stealer, Stealer):
+        kind = type(stealer).__name__
         raise InputError(f"the stealer {head!r} must have a name and steal(texts, targets), but is a {kind}")
-    return thief
+    return stealer
 
 
 def split_options(spec: str) -> tuple[str, dict[str, Any]]:

@@ -69,7 +69,7 @@ class NoisyModel:
 
 
 class NoisyCopy:
-    """A simulated thief; nothing is trained, so nothing is said about how well a mark is learnt.
+    """A simulated stealer; nothing is trained, so nothing is said about how well a mark is learnt.
 
     Parameters
     ----------

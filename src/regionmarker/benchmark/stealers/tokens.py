@@ -41,9 +41,9 @@ class Vocabulary(Protocol):
 
 
 class HashedGrams:
-    """Words, and groups of letters inside them, hashed: a thief who knows nothing of the provider's tokenizer.
+    """Words, and groups of letters inside them, hashed: a stealer who knows nothing of the provider's tokenizer.
 
-    Letter groups say something about words that the thief never saw.
+    Letter groups say something about words that the stealer never saw.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def counts(vocabulary: Vocabulary, texts: Sequence[str]) -> Any:
     return matrix
 
 
-# A thief without torch: a bag of trainable token vectors, S(x) = n(b + sum of w_t over the tokens t of x).  Token
+# A stealer without torch: a bag of trainable token vectors, S(x) = n(b + sum of w_t over the tokens t of x).  Token
 # weights are tf-idf, rows are scaled to unit length, and the vectors are the ridge solution against the targets:
 # minimise  |b + X W - Y|^2 + penalty |W|^2        X (n, V) sparse, Y (n, D')  solved for all D' columns at once by
 # conjugate gradients, which touch X only in two sparse products a step.
@@ -175,7 +175,7 @@ class TokenBagModel:
 
 
 class TokenBag:
-    """A thief that trains a bag of token vectors: seconds on one core, no torch, no network.
+    """A stealer that trains a bag of token vectors: seconds on one core, no torch, no network.
 
     Parameters
     ----------

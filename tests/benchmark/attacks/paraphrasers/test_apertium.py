@@ -11,7 +11,7 @@ import pytest
 from regionmarker.benchmark.attacks import Paraphrase
 from regionmarker.benchmark.attacks.paraphrasers import load_paraphraser
 from regionmarker.benchmark.attacks.paraphrasers.apertium import ApertiumParaphraser
-from regionmarker.benchmark.protocols import Loot
+from regionmarker.benchmark.protocols import StolenData
 from regionmarker.errors import InputError, MissingExtraError
 
 TEXTS = [
@@ -36,11 +36,11 @@ def test_texts_go_to_spanish_and_back(program: Callable[[str], str]) -> None:
     assert ApertiumParaphraser().paraphrase([], 5) == []
 
 
-def test_the_attack_runs_on_it(program: Callable[[str], str], loot: Loot) -> None:
+def test_the_attack_runs_on_it(program: Callable[[str], str], stolen: StolenData) -> None:
     import numpy as np
 
     program("apertium")
-    few = loot.kept(np.arange(20))
+    few = stolen.kept(np.arange(20))
     attacked = Paraphrase.from_spec("floor=0.6,apertium:spa").apply(few)
     moved = (attacked.vectors != few.vectors).any(axis=1)
     assert 5 < moved.sum() <= 20
