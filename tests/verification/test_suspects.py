@@ -305,7 +305,7 @@ def test_answers_keep_every_bit_on_disk(tmp_path):
     asked = tuple(text_digest(text).hex() for text in TEXTS)
     answers = Answers("openai:https://host/v1#m", TEXTS, rows, (Exchange(1, "2026-01-01T00:00:00+00:00", asked, "ab"),))
     answers.to_parquet(tmp_path / "a.parquet")
-    again = Answers.from_parquet(tmp_path / "a.parquet")
+    again = Answers.from_file(tmp_path / "a.parquet")
     assert (again.suspect, again.texts, again.exchanges) == (answers.suspect, answers.texts, answers.exchanges)
     assert again.vectors.tobytes() == answers.vectors.tobytes()
     assert again.digest == answers.digest

@@ -14,7 +14,7 @@ from regionmarker.errors import InputError
 from regionmarker.keys.key import Key
 from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.examination import Examination, scores_digest
-from regionmarker.verification.ledger import judged_level
+from regionmarker.verification.ledger import correction
 from regionmarker.verification.verdict import HONEST_DRAW, INFRINGEMENT, NO_EVIDENCE, check_encoder
 
 QUICK = {"budget": BUDGET, "power": False}
@@ -125,7 +125,7 @@ def test_looks_are_counted_and_paid_for(judge_marker, copy_of, tmp_path):
     second = ask(judge_marker, copy_of(judge_marker, 0.9, seed=2), budget=BUDGET)
     looks = [verify(judge_marker, answers, ledger=ledger, power=False) for answers in (first, first, second)]
     assert [verdict.look for verdict in looks] == [1, 1, 2]
-    assert [verdict.judged_at for verdict in looks] == [judged_level(1e-3, look) for look in (1, 1, 2)]
+    assert [verdict.judged_at for verdict in looks] == [1e-3 / correction(look) for look in (1, 1, 2)]
     ledger.write_text(ledger.read_text() + "torn")
     with pytest.raises(InputError, match="line 4 is damaged"):
         verify(judge_marker, first, ledger=ledger, power=False)

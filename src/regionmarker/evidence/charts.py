@@ -63,7 +63,8 @@ def _mark_total(axes: Axes, observed: float, values: Doubles) -> None:
 
 def _distribution(scores: dict[str, Any]) -> tuple[Doubles, Doubles]:
     if scores["null"] is None:
-        lowest, shares = bound_distribution(np.array(scores["lists"], dtype=np.int64))
+        lists = np.array(scores["lists"], dtype=np.int64)
+        lowest, shares = int(lists.min(axis=1).sum()), bound_distribution(lists)
     else:
         lowest = int(scores["null"]["lowest"])
         shares = np.array(scores["null"]["counts"], dtype=np.float64)

@@ -19,8 +19,8 @@ from regionmarker.evidence.check_expert import court_checks, expert_checks
 from regionmarker.evidence.disclosure import SCORES, VERDICT
 from regionmarker.evidence.integrity import Check, attempt, integrity, need
 from regionmarker.evidence.openings import COMMITMENT, Opened, check_commitment, committed_settings
-from regionmarker.verification.decoy_test import LIMIT, STEP, holm, p_from_counts, p_from_lists, sum_of_sums
-from regionmarker.verification.ledger import price
+from regionmarker.verification.decoy_test import LIMIT, STEP, holm, inflation, p_from_counts, p_from_lists, sum_of_sums
+from regionmarker.verification.ledger import correction
 from regionmarker.verification.power import ENOUGH
 from regionmarker.verification.verdict import INCONCLUSIVE, INFRINGEMENT, NO_EVIDENCE
 
@@ -170,7 +170,7 @@ def _p_value(verdict: dict[str, Any], scores: dict[str, Any]) -> str:
     p_table = p_from_counts(int(scores["null"]["lowest"]), scores["null"]["counts"], observed)
     need(p_value == p_table, f"{VERDICT}: p is {p_value:g}, but the table gives {p_table:g}")
     # Tuples with repeats are all that may lie between the two.
-    slack = size**regions / perm(size, regions) - 1
+    slack = inflation(size, regions) - 1
     need(
         p_table <= bound <= p_table + slack + _CLOSE,
         f"{SCORES}: the table's p {p_table:g} does not fit the lists' {bound:g}",
@@ -185,21 +185,21 @@ def _looks(verdict: dict[str, Any]) -> str:
     keys = 1 + len(others)
     need(0 < level < 1 and look >= 1, f"{VERDICT}: the level {level:g} or the look {look} is impossible")
     counted = look != 1 or not isclose(judged_at, level / keys, rel_tol=_CLOSE)
-    prices = [price(number) if counted else 1 for number in (look, *(int(other["look"]) for other in others))]
-    right = level / (prices[0] * keys)
+    corrections = [correction(number) if counted else 1 for number in (look, *(int(other["look"]) for other in others))]
+    right = level / (corrections[0] * keys)
     ring = f" with {keys} keys" if others else ""
     need(
         isclose(judged_at, right, rel_tol=_CLOSE),
         f"{VERDICT}: look {look} at level {level:g}{ring} is judged at {right:g}, not at {judged_at:g}",
     )
-    _other_keys(verdict, others, prices, level)
+    _other_keys(verdict, others, corrections, level)
     return f"look {look} at level {level:g}{ring} is judged at {judged_at:g}" + ("" if counted else "; looks uncounted")
 
 
-def _other_keys(verdict: dict[str, Any], others: list[dict[str, Any]], prices: list[int], level: float) -> None:
+def _other_keys(verdict: dict[str, Any], others: list[dict[str, Any]], corrections: list[int], level: float) -> None:
     """See that the strongest finding leads, and that the others are corrected (Holm)."""
     p_values = [float(one["p_value"]) for one in (verdict, *others)]
-    paid = np.minimum(np.array(p_values) * prices, 1.0)
+    paid = np.minimum(np.array(p_values) * corrections, 1.0)
     need(bool(paid[0] <= paid.min() * (1 + _CLOSE)), f"{VERDICT}: another key of the ring has a stronger finding")
     for other, corrected in zip(others, holm(paid)[1:], strict=True):
         need(

@@ -23,7 +23,7 @@ from regionmarker.keys.key import Key
 from regionmarker.marks.regions import draw_regions
 from regionmarker.vectors import Doubles
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.decoy_test import DecoyTest, null_counts, to_grid
+from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.examination import Examination, scores_digest
 from regionmarker.verification.paper_statistics import paper_statistics
 from regionmarker.verification.tracing import trace
@@ -77,13 +77,12 @@ def _scores(bundle: Bundle, verdict: dict[str, Any]) -> str:
     need(
         scores_digest(z) == verdict["scores_digest"], f"{POOL} does not hold the scores whose digest the verdict names"
     )
-    stated, grid, test = bundle.json(SCORES), to_grid(z[:, np.isfinite(z).all(axis=0)]), DecoyTest(z)
-    need(
-        np.sort(grid, axis=1)[:, ::-1].tolist() == stated["lists"], f"{SCORES}: the lists are not the scores of {POOL}"
-    )
+    stated, test = bundle.json(SCORES), DecoyTest(z)
+    lists = np.sort(test.steps, axis=1)[:, ::-1].tolist()
+    need(lists == stated["lists"], f"{SCORES}: the lists are not the scores of {POOL}")
     if stated["null"] is not None:
-        lowest, counts = null_counts(grid)
-        need(stated["null"] == {"lowest": lowest, "counts": counts}, f"{SCORES}: the table is not that of {POOL}")
+        table = (stated["null"]["lowest"], stated["null"]["counts"])
+        need(table == test.null_counts(), f"{SCORES}: the table is not that of {POOL}")
     total, p_value = float(test.totals(np.array([targets]))[0]), test.p_value(targets)
     stated_total = np.nan if verdict["total"] is None else float(verdict["total"])
     same = np.array_equal(total, stated_total, equal_nan=True)

@@ -30,7 +30,7 @@ from regionmarker.evidence.openings import COMMITMENT, describe_commitment
 from regionmarker.keys.key import Key
 from regionmarker.vectors import Doubles, Integers
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.decoy_test import STEP, DecoyTest, null_counts, to_grid
+from regionmarker.verification.decoy_test import STEP, DecoyTest, in_steps
 from regionmarker.verification.examination import Examination
 from regionmarker.verification.tracing import Trace
 from regionmarker.verification.verdict import Verdict
@@ -147,7 +147,7 @@ def _observed(case: Case) -> list[int | None]:
     """Return the scores of the targets; None where the suspect did not answer one, which makes p = 1."""
     z = case.verdict.scores
     found = z[np.arange(len(z)), list(case.targets)]  # (R,)
-    return [None if np.isnan(score) else int(to_grid(np.array([score]))[0]) for score in found]
+    return [None if np.isnan(score) else int(in_steps(np.array([score]))[0]) for score in found]
 
 
 def _verdict(case: Case, order: list[int], level: str) -> dict[str, Any]:
@@ -172,19 +172,17 @@ def _short(value: float) -> float:
 
 
 def _scores(case: Case, order: list[int]) -> dict[str, Any]:
-    """Return the scores on the integer grid: sorted lists, the targets' own, the table of sums where exact."""
-    z = case.verdict.scores
-    grid = to_grid(z[:, np.isfinite(z).all(axis=0)])[order]  # texts without an answer are out of the pool
-    observed = _observed(case)
-    lowest, counts = null_counts(grid) if DecoyTest(z).is_exact else (None, None)
+    """Return the scores in whole steps: sorted lists, the targets' own, the table of sums where p is exact."""
+    test, observed = DecoyTest(case.verdict.scores), _observed(case)
+    table = test.null_counts()
     return {
         "step": STEP,
-        "pool": int(grid.shape[1]),
-        "unanswered": int(z.shape[1] - grid.shape[1]),
-        "regions": int(z.shape[0]),
-        "lists": np.sort(grid, axis=1)[:, ::-1].tolist(),
+        "pool": test.pool_size,
+        "unanswered": case.verdict.scores.shape[1] - test.pool_size,
+        "regions": test.regions,
+        "lists": np.sort(test.steps[order], axis=1)[:, ::-1].tolist(),
         "observed": [observed[place] for place in order],
-        "null": None if counts is None else {"lowest": lowest, "counts": counts},
+        "null": None if table is None else {"lowest": table[0], "counts": table[1]},
     }
 
 

@@ -184,8 +184,6 @@ class Answers:
         suspect, exchanges = _metadata(path) or (f"file:{path.name}", (_file_exchange(path, texts),))
         return cls(suspect, texts, vectors, exchanges)
 
-    from_parquet = from_file
-
 
 def _unit_rows(vectors: AnyArray, count: int, suspect: str) -> Floats:
     """Scale answers to unit length; whole rows of NaN stay."""

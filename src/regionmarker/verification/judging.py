@@ -63,7 +63,7 @@ class Finding(Sealed):
     test: DecoyTest
     p_value: float
     look: int
-    price: int  # what a p-value is multiplied by, for this look
+    correction: int  # what a p-value is multiplied by, for this look
 
     @classmethod
     def of(cls, key: Key, answers: Answers, probes: TextSet | None, ledger: Path | None) -> Finding:
@@ -78,8 +78,8 @@ class Finding(Sealed):
         targets = key.provider_targets()
         test = DecoyTest(z)
         look = 1 if ledger is None else ledgers.looks(ledger, key.id, answers.suspect, answers.digest)
-        price = 1 if ledger is None else ledgers.price(look)
-        return cls(key, examination, z, digest, targets, test, test.p_value(targets), look, price)
+        correction = 1 if ledger is None else ledgers.correction(look)
+        return cls(key, examination, z, digest, targets, test, test.p_value(targets), look, correction)
 
 
 def findings(
@@ -90,7 +90,7 @@ def findings(
     Of keys that say the same, the newest leads: it comes last in a ring.
     """
     found = [_named(key, answers, probes, ledger, alone=len(keys) == 1) for key in reversed(keys)]
-    paid = np.array([min(one.p_value * one.price, 1.0) for one in found])
+    paid = np.array([min(one.p_value * one.correction, 1.0) for one in found])
     corrected = holm(paid)
     order = np.argsort(paid, kind="stable")
     others = tuple(

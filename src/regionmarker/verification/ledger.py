@@ -13,20 +13,15 @@ from pathlib import Path
 from regionmarker.errors import InputError, OutsideError
 
 
-def price(look: int) -> int:
-    """Return what a p-value of the ``look``-th look, counted from 1, is multiplied by."""
-    return look * (look + 1)
-
-
-def judged_level(level: float, look: int) -> float:
-    """Return the level of the ``look``-th look, counted from 1.
+def correction(look: int) -> int:
+    """Return what a p-value of the ``look``-th look, counted from 1, is multiplied by.
 
     Examples
     --------
-    >>> judged_level(0.001, 1), sum(judged_level(1.0, look) for look in range(1, 1000)) < 1.0
-    (0.0005, True)
+    >>> correction(1), sum(1 / correction(look) for look in range(1, 1000)) < 1.0
+    (2, True)
     """
-    return level / price(look)
+    return look * (look + 1)
 
 
 def ledger_path(key_path: Path) -> Path:

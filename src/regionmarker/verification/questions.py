@@ -97,11 +97,6 @@ class Questions(Sealed):
     def __len__(self) -> int:
         return len(self.texts)
 
-    @property
-    def margins(self) -> Doubles:
-        """The distance of each probe to the nearest hyperplane, (m,)."""
-        return np.asarray(np.abs(self.coordinates).min(axis=1))
-
     @cached_property
     def clean(self) -> CleanSide:
         """The clean half of the decoy test: every suspect that is judged by these questions shares it."""
@@ -111,11 +106,6 @@ class Questions(Sealed):
     def counts(self) -> dict[int, int]:
         """How many probes each populated region has."""
         return {region: int((self.cells == region).sum()) for region in self.populated}
-
-    @property
-    def thin(self) -> tuple[int, ...]:
-        """The populated regions that have fewer than :data:`ENOUGH_PROBES` probes: a larger budget, or more probes."""
-        return tuple(region for region, count in self.counts.items() if count < ENOUGH_PROBES)
 
     def cost(self) -> Cost:
         """Return what asking costs."""

@@ -189,7 +189,7 @@ def judge(
         raise InputError(f"level is {level}, but must lie between 0 and 1")
     first, others = findings(keys, answers, probes, ledger, level)
     key, questions = first.key, first.examination.questions
-    judged_at = level / (first.price * len(keys))
+    judged_at = level / (first.correction * len(keys))
     found = estimate_power(key, questions, judged_at) if power else None
     created = datetime.now(UTC)
     verdict = Verdict(

@@ -1,6 +1,10 @@
-"""p is exact: equal to brute force, uniform under the null."""
+"""p is exact: equal to brute force, uniform under the null, and recomputed by anyone from tables and lists."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+from math import perm
 
 import numpy as np
 import pytest
@@ -9,8 +13,26 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from regionmarker.errors import InputError
-from regionmarker.verification import decoy_test as decoys
-from regionmarker.verification.decoy_test import DecoyTest, brute_force_p, monte_carlo_p
+from regionmarker.evidence.charts import null_distribution
+from regionmarker.verification import decoy_test
+from regionmarker.verification.decoy_test import STEP, DecoyTest, in_steps, p_from_counts, p_from_lists, sum_of_sums
+
+
+def brute_force_p(z: np.ndarray, targets: Sequence[int]) -> float:
+    """Count every ordered tuple of distinct pool texts: the oracle for small pools with all answers."""
+    steps = in_steps(z)
+    observed = sum(int(steps[row, place]) for row, place in enumerate(targets))
+    drawn = permutations(range(z.shape[1]), len(z))
+    sums = [sum(int(steps[row, place]) for row, place in enumerate(places)) for places in drawn]
+    return float(np.mean(np.array(sums) >= observed))
+
+
+def monte_carlo_p(z: np.ndarray, targets: Sequence[int], draws: int, seed: int) -> float:
+    """Estimate p from random tuples of distinct pool texts: a cross-check for large pools with all answers."""
+    steps, rng, rows = in_steps(z), np.random.default_rng(seed), np.arange(len(z))
+    observed = int(steps[rows, list(targets)].sum())
+    sums = [int(steps[rows, rng.choice(z.shape[1], size=len(z), replace=False)].sum()) for _ in range(draws)]
+    return float((1 + np.count_nonzero(np.array(sums) >= observed)) / (1 + draws))
 
 
 def scores(regions: int, pool: int, seed: int, ties: bool = False) -> np.ndarray:
@@ -33,7 +55,7 @@ def test_p_lies_between_brute_force_and_its_bound(regions, pool, seed, ties):
 
 @pytest.mark.parametrize("regions", [1, 2, 3])
 def test_the_bound_for_many_regions_lies_above_brute_force_and_close(regions, monkeypatch):
-    monkeypatch.setattr(decoys, "_MOST_REGIONS", 0)
+    monkeypatch.setattr(decoy_test, "_MOST_REGIONS", 0)
     z = scores(regions, 20, seed=regions)
     test = DecoyTest(z)
     assert not test.is_exact
@@ -115,3 +137,33 @@ def test_shapes_are_checked():
         DecoyTest(np.zeros((3, 2)))
     with pytest.raises(InputError, match="a tuple of 2 targets does not fit 3 regions"):
         DecoyTest(np.zeros((3, 9))).p_value((1, 2))
+
+
+# ---- the tables and bounds that a summary is checked by
+
+
+@pytest.mark.parametrize("regions", [1, 2, 3, 4])
+def test_the_table_gives_the_decoy_tests_p_exactly(regions):
+    z = np.random.default_rng(regions).standard_normal((regions, 9))
+    lowest, counts = DecoyTest(z).null_counts()
+    lists = np.sort(in_steps(z), axis=1)
+    assert sum(counts) == perm(9, regions)
+    assert sum((lowest + place) * count for place, count in enumerate(counts)) == sum_of_sums(lists)
+    for seed in range(20):
+        targets = np.random.default_rng(seed).choice(9, size=regions, replace=False)
+        observed = int(in_steps(z)[np.arange(regions), targets].sum())
+        p_value = p_from_counts(lowest, counts, observed)
+        assert p_value == DecoyTest(z).p_value(targets)
+        assert p_value == pytest.approx(brute_force_p(z, targets))
+        assert p_value <= p_from_lists(lists, observed) <= p_value + 9**regions / perm(9, regions) - 1 + 1e-9
+
+
+def test_sorted_lists_give_the_bound_where_there_is_no_table():
+    z = np.random.default_rng(0).standard_normal((6, 40))
+    test = DecoyTest(z)
+    assert not test.is_exact
+    targets = tuple(int(place) for place in np.argsort(-z[:, :6].sum(axis=0)))
+    observed = int(in_steps(z)[np.arange(6), targets].sum())
+    assert p_from_lists(np.sort(in_steps(z), axis=1), observed) == pytest.approx(test.p_value(targets), rel=1e-12)
+    scores = {"lists": in_steps(z).tolist(), "observed": [observed], "null": None, "step": STEP}
+    assert null_distribution(scores).startswith("<svg")
