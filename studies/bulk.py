@@ -112,12 +112,9 @@ def child(what: str, source: Path, target: Path, workers: int | None) -> None:
         width = RegionMarker.load(source.parent / "key.rmkey").transform(np.eye(1, WIDTH, dtype=np.float32)).shape[1]
         assert width == WIDTH  # and the kernel is compiled
     if what == "ray":
-        import ray
+        from regionmarker.ray_cluster import import_ray, start_ray
 
-        from regionmarker.bulk.ray_engine import _import_ray
-
-        _import_ray()
-        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, object_store_memory=100_000_000)
+        start_ray(import_ray(), num_cpus=workers, include_dashboard=False, object_store_memory=100_000_000)
     start, before = time.perf_counter(), processor_seconds()
     if what == "copy":
         copy(source, target)

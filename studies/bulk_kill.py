@@ -162,11 +162,9 @@ def main() -> None:
         drive(folder, "unbroken", "local", None)
         wanted = digests(folder / "unbroken")
         if options.engine == "ray":
-            import ray as library
+            from regionmarker.ray_cluster import import_ray, start_ray
 
-            started = library.init(
-                num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100_000_000
-            )
+            started = start_ray(import_ray(), num_cpus=2, include_dashboard=False, object_store_memory=100_000_000)
             ray = {"address": started.address_info["address"], "session": started.address_info["session_dir"]}
         while len(points) < options.points:
             start = time.monotonic()

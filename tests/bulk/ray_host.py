@@ -10,27 +10,20 @@ import os
 import sys
 from pathlib import Path
 
-from regionmarker import RegionMarker
-from regionmarker.bulk import ray_engine as on_ray
 from regionmarker.bulk.job import Job
 from regionmarker.bulk.manifest import KeyName
-from regionmarker.bulk.ray_fit import look_on_ray
+from regionmarker.bulk.ray_engine import ray_engine
 from regionmarker.bulk.run import run_job
 from regionmarker.errors import RegionMarkerError
 from regionmarker.keys.openers import KeyReference
+from regionmarker.ray_cluster import import_ray, start_ray
 
 
 def mark(job: dict, reference: dict, named_by: dict | None = None) -> dict:
     plan, key = Job(**job), KeyReference(**reference)
     named = KeyReference(**named_by) if named_by else key
-    outcome = run_job(plan, KeyName.of(named.open()), on_ray.ray_engine(plan, key, workers=2))
+    outcome = run_job(plan, KeyName.of(named.open()), ray_engine(plan, key, workers=2))
     return {"manifest": outcome.manifest, "already_done": outcome.already_done}
-
-
-def fit(corpus: str, reference: dict, out: str, secret_file: str, settings: dict) -> dict:
-    marker = RegionMarker(**settings).fit_survey(look_on_ray(Path(corpus), KeyReference(**reference)))
-    marker.save(out, secret_file=secret_file)
-    return {"key_id": marker.key_.id}
 
 
 def search(words: list[str]) -> dict:
@@ -49,8 +42,8 @@ def search(words: list[str]) -> dict:
 
 
 def main() -> None:
-    ray = on_ray._import_ray()
-    started = on_ray.start(
+    ray = import_ray()
+    started = start_ray(
         ray, tries=5, num_cpus=2, include_dashboard=True, dashboard_port=0, object_store_memory=80_000_000
     )
     kept = []
@@ -59,7 +52,7 @@ def main() -> None:
         kept.append(ray.put(bytes.fromhex(word) * 4000))
         return {}
 
-    answers = {"mark": mark, "fit": fit, "search": search, "put": put}
+    answers = {"mark": mark, "search": search, "put": put}
     say({"address": started.address_info["address"], "session": started.address_info["session_dir"],
          "dashboard": started.dashboard_url})  # fmt: skip
     for line in sys.stdin:

@@ -18,10 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.bulk.conftest import ROWS, shard_table, temporary_files, vectors
+from tests.bulk.conftest import ROWS, shard_table, temporary_files
 from tests.bulk.test_run import digests
 
 from regionmarker import RegionMarker
@@ -138,45 +137,12 @@ def test_what_a_worker_cannot_do_is_one_sentence(host, shards, tmp_path, bulk_ke
         ray_engine(Job("memory://a", "memory://b"), KeyReference("k"))
 
 
-def corpus(folder: Path, sentences, embeddings, files: int = 7, rows: int = 300) -> Path:
-    folder.mkdir()
-    for number in range(files):
-        part = slice(number * rows, (number + 1) * rows)
-        table = pa.table({"text": sentences[part], "embedding": vectors(embeddings[part])})
-        pq.write_table(table, folder / f"part-{number}.parquet")
-    return folder
-
-
 @pytest.fixture
 def lock(tmp_path) -> Path:
     path = tmp_path / "lock.secret"
     path.write_bytes(LOCK_CANARY)
     path.chmod(0o600)
     return path
-
-
-def test_a_key_fitted_on_ray_equals_one_fitted_in_memory(host, sentences, embeddings, tmp_path, lock):
-    folder, path = corpus(tmp_path / "corpus", sentences, embeddings), str(tmp_path / "k.rmkey")
-    settings = {"seed": 3, "pool": 64, "reservoir": 512}
-    inside = RegionMarker(**settings).fit(sentences[:2100], embeddings=embeddings[:2100]).key_
-    asked = {
-        "corpus": str(folder), "reference": {"path": path, "opener": "environment:SERVING_SECRET"},
-        "out": path, "secret_file": str(lock), "settings": settings,
-    }  # fmt: skip
-    assert host.ask("fit", **asked) == {"key_id": inside.id}
-    there = RegionMarker.load(path, secret_file=lock).key_
-    assert there.pool.texts == inside.pool.texts
-    assert there.reservoir.texts == inside.reservoir.texts
-    assert (there.regions, there.tenant_regions, there.grid) == (inside.regions, inside.tenant_regions, inside.grid)
-    for name, array in inside.reduction.arrays().items():
-        assert np.abs(there.reduction.arrays()[name] - array).max() < 1e-6
-    assert np.abs(there.normals - inside.normals).max() < 1e-6
-    bad = pq.read_table(folder / "part-3.parquet").to_pylist()
-    bad[11]["embedding"][0] = float("nan")
-    pq.write_table(pa.Table.from_pylist(bad, pq.read_schema(folder / "part-3.parquet")), folder / "part-3.parquet")
-    refused = host.ask("fit", **asked)["error"]
-    assert "part-3.parquet" in refused
-    assert "row 11 holds NaN" in refused
 
 
 def forms(material: bytes) -> list[bytes]:
@@ -195,11 +161,6 @@ def test_nothing_that_ray_keeps_holds_key_material(host, sentences, embeddings, 
     for name, key_path in (("a", path), ("b", serving)):
         done = host.mark(source, tmp_path / name, key_path, opener=opener, tenant="acme")
         assert done["manifest"]["totals"]["refused"] == 0
-    folder = corpus(tmp_path / "corpus", texts, embeddings, files=2)
-    host.ask(
-        "fit", corpus=str(folder), reference={"path": str(path), "opener": opener}, out=str(tmp_path / "new.rmkey"),
-        secret_file=str(lock), settings={"seed": 4, "pool": 64, "reservoir": 512},
-    )  # fmt: skip
     targets = key.serving(["acme"]).vectors
     forbidden = [
         *forms(CANARY), *forms(LOCK_CANARY), TEXT_CANARY.encode(), key.normals[0].tobytes()[:16],

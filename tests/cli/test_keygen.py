@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from regionmarker import RegionMarker
+from regionmarker.corpus import read_blocks
 
 SMALL = ("--pool", 64, "--reservoir", 512)
 
@@ -101,3 +105,49 @@ def test_an_existing_key_is_kept_unless_forced(run, corpus, key):
     assert key.read_bytes() == before
     run("keygen", "--corpus", corpus, "--out", key, *SMALL, "--force")
     assert key.read_bytes() != before
+
+
+SETTINGS = {"seed": 3, "pool": 64, "reservoir": 512}
+FILES, ROWS = 5, 300
+
+
+@pytest.fixture
+def folder(tmp_path, sentences, embeddings):
+    """A folder of Parquet files; the last repeats texts of the first."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for number in range(FILES):
+        part = slice(number * ROWS, (number + 1) * ROWS) if number < FILES - 1 else slice(0, ROWS)
+        rows = embeddings[part]
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
+        pq.write_table(pa.table({"text": sentences[part], "embedding": vectors}), folder / f"part-{number}.parquet")
+    return folder
+
+
+def in_memory(corpus):
+    blocks = list(read_blocks(corpus))
+    texts = [text for part, _ in blocks for text in part]
+    return RegionMarker(**SETTINGS).fit(texts, embeddings=np.concatenate([rows for _, rows in blocks])).key_
+
+
+def assert_same(one, other) -> None:
+    assert one.id == other.id
+    assert one.pool.texts == other.pool.texts
+    assert one.reservoir.texts == other.reservoir.texts
+    assert np.array_equal(one.pool.embeddings, other.pool.embeddings)
+    assert (one.regions, one.tenant_regions, one.grid) == (other.regions, other.tenant_regions, other.grid)
+    for name, array in one.reduction.arrays().items():
+        assert np.abs(array - other.reduction.arrays()[name]).max() < 1e-6
+
+
+def test_a_streaming_pass_over_files(run, folder):
+    wanted = in_memory(folder)
+    assert_same(RegionMarker(**SETTINGS).fit_blocks(read_blocks(folder)).key_, wanted)
+    run("keygen", "--corpus", folder, "--out", "k.rmkey", "--seed", 3, *SMALL)
+    assert_same(RegionMarker.load(folder.parent / "k.rmkey").key_, wanted)
+
+
+def test_a_key_is_made_on_one_machine(run, folder, tmp_path):
+    done = run("keygen", "--corpus", folder, "--out", "k.rmkey", *SMALL, "--engine", "ray", code=2)
+    assert "No such option: --engine" in done.stderr
+    assert not list(tmp_path.glob("*rmkey*"))

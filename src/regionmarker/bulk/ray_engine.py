@@ -8,9 +8,7 @@ Ray Data's own writer and checkpoints are not used: docs/adr/0020.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import logging
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -21,10 +19,9 @@ from regionmarker.bulk.job import Job, Shard, lay_out
 from regionmarker.bulk.manifest import Entry
 from regionmarker.bulk.run import Engine
 from regionmarker.bulk.shard import ShardMarker
-from regionmarker.errors import InputError, MissingExtraError, OutsideError, RegionMarkerError
+from regionmarker.errors import InputError, OutsideError, RegionMarkerError
 from regionmarker.keys.openers import KeyReference, opened_once
-
-_TRIES = 3
+from regionmarker.ray_cluster import first_line, ray_cluster
 
 
 class ShardWorker:
@@ -58,13 +55,13 @@ def ray_engine(job: Job, reference: KeyReference, *, address: str | None = None,
     def mark(shards: tuple[Shard, ...], on_rows: Callable[[int], None]) -> Iterator[Entry]:
         if not shards:
             return
-        with cluster(address) as ray:
+        with ray_cluster(address) as ray:
             count = max(1, min(workers or int(ray.cluster_resources().get("CPU", 1)), len(shards)))
             rows = ray.data.from_items(
                 [{"shard": json.dumps(asdict(shard))} for shard in shards], override_num_blocks=len(shards)
             ).map(
                 ShardWorker,
-                fn_constructor_args=(_absolute(job), absolute_key(reference)),
+                fn_constructor_args=(_absolute(job), _absolute_key(reference)),
                 compute=ray.data.ActorPoolStrategy(size=count),
                 num_cpus=1,
             )
@@ -89,61 +86,11 @@ def _rows(ray: Any, rows: Any) -> Iterator[dict[str, Any]]:
         ) from None
 
 
-def first_line(error: BaseException) -> str:
-    """Return the part of another's message that fits our sentence."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-@contextlib.contextmanager
-def cluster(address: str | None) -> Iterator[Any]:
-    """Connect to a Ray cluster, or start one on this machine; one that is connected already is used and left alone."""
-    ray = _import_ray()
-    if ray.is_initialized():
-        yield ray
-        return
-    if address is None:
-        start(ray, include_dashboard=False)
-    else:
-        start(ray, tries=1, address=address)
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
-
-
-def start(ray: Any, *, tries: int = _TRIES, **options: Any) -> Any:
-    """Start or join a cluster without its chatter; on a busy machine Ray's own half minute may not be enough."""
-    for left in reversed(range(tries)):
-        try:
-            return ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
-        except Exception as error:  # noqa: BLE001 - Ray raises plain exceptions here
-            ray.shutdown()
-            if not left:
-                where = options.get("address", "this machine")
-                raise OutsideError(f"cannot reach Ray at {where}: {first_line(error)}") from None
-    raise AssertionError
-
-
-def _import_ray() -> Any:
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its C++ half writes to stderr on its own
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-        import ray.data
-    except ImportError:
-        raise MissingExtraError.for_module("ray", "ray") from None
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
-    for name in ("ray", "ray.data"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    return ray
-
-
 def _absolute(job: Job) -> Job:
     return replace(job, source=_full(job.source), target=_full(job.target))
 
 
-def absolute_key(reference: KeyReference) -> KeyReference:
+def _absolute_key(reference: KeyReference) -> KeyReference:
     """Workers have a working directory of their own."""
     secret_file = None if reference.secret_file is None else _full(reference.secret_file)
     return replace(reference, path=_full(reference.path), secret_file=secret_file)

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from regionmarker.cli.describe import describe_key
-from regionmarker.cli.options import Address, AskPassphrase, Engine, Force, Json, SecretFile, check_engine, passphrase
+from regionmarker.cli.options import AskPassphrase, Force, Json, SecretFile, passphrase
 from regionmarker.cli.output import print_result, progress, stderr
 from regionmarker.errors import InputError
 from regionmarker.vectors import Encoder, Floats
-
-if TYPE_CHECKING:
-    from regionmarker.keys.openers import KeyReference
-    from regionmarker.marks.corpus_summary import Survey
 
 
 def keygen(
@@ -45,8 +40,6 @@ def keygen(
         Path | None, typer.Option(help="SQLite file in which embeddings are kept, so that none is paid for twice.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Make a TEST key, which production refuses.")] = None,
-    engine: Engine = "local",
-    address: Address = None,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
     force: Force = False,
@@ -67,54 +60,15 @@ def keygen(
         dimension=dimension, ratio=ratio, strength=strength, reducer=reducer, subspace=subspace, seed=seed,
         tenant_ratio=tenant_ratio, pool=pool, reservoir=reservoir, level=level, grid=grid, normalise=normalise,
     )  # fmt: skip
-    check_engine(engine, address, ask_passphrase)
-    if engine == "ray" and cache is not None:
-        raise InputError("--cache goes with --engine local: it is one file on one machine")
     loaded = _load_encoder(encoder, cache)
     name = loaded.name if loaded is not None else "precomputed"
     with progress("reading", quiet=json) as drawn:
-        if engine == "ray":
-            with _locking(out, secret_file) as reference:
-                look = _look_on_ray(corpus, reference, encoder, normalise, address, drawn.advance)
-                marker.fit_survey(look, encoder_name=name)
-        else:
-            blocks = _blocks(corpus, loaded, on_texts=drawn.advance)
-            marker.fit_blocks(blocks, encoder_name=name)
+        marker.fit_blocks(_blocks(corpus, loaded, on_texts=drawn.advance), encoder_name=name)
     made = marker.save(out, passphrase=phrase, secret_file=secret_file, overwrite=force)
     facts = {"key_file": str(out), "secret_file": None if made is None else str(made), **describe_key(marker.key_)}
     print_result(facts, as_json=json, title="A new key")
     if made is not None and not json:
         stderr.print(f"\nThe key opens with {made}. Keep the two apart: who has both has the mark.")
-
-
-def _look_on_ray(
-    corpus: Path,
-    reference: KeyReference,
-    encoder: str | None,
-    normalise: bool,
-    address: str | None,
-    on_rows: Callable[[int], None],
-) -> Callable[[Survey], None]:
-    from regionmarker.bulk.ray_fit import look_on_ray
-
-    return look_on_ray(corpus, reference, encoder=encoder, normalise=normalise, address=address, on_rows=on_rows)
-
-
-@contextmanager
-def _locking(out: Path, secret_file: Path | None) -> Iterator[KeyReference]:
-    """Make the secret that will lock the key before the fit, because Ray's workers need it; take it back on failure."""
-    from regionmarker.keys.files import given_opener, make_secret, secret_path
-    from regionmarker.keys.openers import KeyReference
-
-    made = None
-    if given_opener(None, secret_file) is None and not secret_path(out).exists():
-        made = make_secret(out)
-    try:
-        yield KeyReference(str(out), None if secret_file is None else str(secret_file))
-    except BaseException:
-        if made is not None:
-            made.unlink(missing_ok=True)
-        raise
 
 
 def _load_encoder(spec: str | None, cache: Path | None) -> Encoder | None:

@@ -55,7 +55,6 @@ class Kind(IntEnum):
 
     RING = 1
     SERVING = 2
-    SURVEY = 3  # on its way between the machines that fit one key; never in a file
 
 
 class Lock(IntEnum):

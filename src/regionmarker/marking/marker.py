@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +16,6 @@ from regionmarker.keys.key import Key, Settings
 from regionmarker.keys.serving import ServingKey
 from regionmarker.marking import engine as kernel
 from regionmarker.marking.estimator import Estimator
-from regionmarker.marks.corpus_summary import Survey
 from regionmarker.marks.number_format import Grid
 from regionmarker.marks.plan import MarkPlan
 from regionmarker.marks.regions import region_numbers
@@ -134,21 +133,13 @@ class RegionMarker(Estimator):
 
     def fit_blocks(self, blocks: Iterable[tuple[Sequence[str], object]], *, encoder_name: str = "precomputed") -> Self:
         """Make a key in one pass over (texts, embeddings) blocks; memory does not grow with their number."""
-
-        def look(survey: Survey) -> None:
-            for texts, embeddings in blocks:
-                survey.update(texts, self._rows(embeddings, first_row=survey.rows))
-
-        return self.fit_survey(look, encoder_name=encoder_name)
-
-    def fit_survey(self, look: Callable[[Survey], None], *, encoder_name: str = "precomputed") -> Self:
-        """Make a key from all that ``look`` shows to a survey, here or on other machines."""
         from regionmarker.keys.key import check_sample, key_from_survey, new_master, new_survey
 
         self._check_parameters()
         master = new_master(self.seed)
         survey = new_survey(master, self.pool, self.reservoir)
-        look(survey)
+        for texts, embeddings in blocks:
+            survey.update(texts, self._rows(embeddings, first_row=survey.rows))
         check_sample(survey, self.pool, self.reservoir)
         key = key_from_survey(
             survey, master, self._settings(survey.width), pool=self.pool, encoder=encoder_name,

@@ -7,10 +7,7 @@ shards in any order. They are kept in float64: the same corpus in other blocks g
 from __future__ import annotations
 
 import hashlib
-import io
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,7 +15,7 @@ from regionmarker.corpus import TextSet
 from regionmarker.crypto.secret import Secret
 from regionmarker.errors import InputError
 from regionmarker.marks.number_format import Grid, combine, detect_grid
-from regionmarker.vectors import AnyArray, Doubles, Floats, check_rows
+from regionmarker.vectors import Doubles, Floats, check_rows
 
 _BLOCK = 4096
 
@@ -47,23 +44,6 @@ class Moments:
             self.count += len(block)
             self._sum += block.sum(axis=0)
             self._outer += block.T @ block
-
-    def merge(self, other: Moments) -> None:
-        """Take in what another pass saw."""
-        self.count += other.count
-        self._sum += other._sum
-        self._outer += other._outer
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """Return what :meth:`from_arrays` needs."""
-        return {"count": np.array(self.count), "sum": self._sum, "outer": self._outer}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, AnyArray]) -> Moments:
-        """Rebuild moments that were taken elsewhere."""
-        moments = cls(0)
-        moments.count, moments._sum, moments._outer = int(arrays["count"]), arrays["sum"], arrays["outer"]
-        return moments
 
     def mean(self) -> Doubles:
         """Return mu, (D,)."""
@@ -143,57 +123,6 @@ class Survey:
     def grid(self) -> Grid:
         """The coarsest grid that holds every value seen."""
         return self._grid or Grid.float32
-
-    def part(self) -> Survey:
-        """Return an empty survey for a part of the same corpus; :meth:`merge` takes it in."""
-        return Survey(self.sample_key, self.sample_size)
-
-    def merge(self, other: Survey) -> None:
-        """Take in what another survey saw of the same corpus, in the corpus's order."""
-        if other._moments is None:
-            return
-        if self._moments is None:
-            self._moments, self._grid = Moments(other.width), other.grid
-        elif other.width != self.width:
-            raise InputError(
-                f"embeddings have width {other.width} in one file and {self.width} in another: "
-                "use one encoder for the whole corpus"
-            )
-        self._moments.merge(other._moments)
-        self._grid = combine(self.grid, other.grid)
-        self.rows += other.rows
-        self._kept = {**other._kept, **self._kept}
-        self._prune()
-
-    def to_bytes(self) -> bytes:
-        """Write what the survey saw; whoever reads it knows the sample, so it travels sealed."""
-        self._prune()
-        digests = sorted(self._kept)
-        texts = json.dumps([self._kept[digest][0] for digest in digests]).encode()
-        arrays: dict[str, Any] = {
-            "rows": np.array(self.rows),
-            "grid": np.array(self.grid.value),
-            "digests": np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, _DIGEST_BYTES),
-            "texts": np.frombuffer(texts, dtype=np.uint8),
-            "embeddings": np.stack([self._kept[digest][1] for digest in digests]) if digests else np.zeros((0, 0)),
-            **({} if self._moments is None else self._moments.arrays()),
-        }
-        content = io.BytesIO()
-        np.savez(content, **arrays)
-        return content.getvalue()
-
-    def read(self, content: bytes) -> Survey:
-        """Read what :meth:`to_bytes` wrote of a part of this corpus."""
-        part = self.part()
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            if "count" not in arrays:
-                return part
-            part._moments, part._grid = Moments.from_arrays(arrays), Grid(str(arrays["grid"]))
-            part.rows = int(arrays["rows"])
-            texts = json.loads(arrays["texts"].tobytes())
-            found = zip(arrays["digests"], texts, arrays["embeddings"], strict=True)
-            part._kept = {digest.tobytes(): (text, row) for digest, text, row in found}
-        return part
 
     def sample(self) -> TextSet:
         """Return the sample, in the (secret, uniformly random) order of its hashes."""
