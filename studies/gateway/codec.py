@@ -8,22 +8,22 @@ import numpy as np
 from stub import ROWS, WIDTH
 
 from regionmarker import RegionMarker
-from regionmarker.gateway.dialects.openai import BASE64, NUMBERS, Coded, Format, body_of, pieces
+from regionmarker.gateway.dialects.openai import BASE64, NUMBERS, EncodedVector, Format, body_of, pieces
 from regionmarker.gateway.marking import EveryoneMarked, Marking
-from regionmarker.gateway.served_key import Keyhold
+from regionmarker.gateway.served_key import ServedKey
 from regionmarker.gateway.tenants import Tenant
 from regionmarker.gateway.upstreams.answer_reader import AnswerReader
 
 _CHUNK = 1 << 18  # bytes that a socket gives at once
 
 
-def once(body: bytes, count: int, hold: Keyhold, form: Format) -> dict[str, float]:
+def once(body: bytes, count: int, hold: ServedKey, form: Format) -> dict[str, float]:
     """Serve one answer and return the milliseconds of each step."""
-    snapshot = hold.current()
-    marking = Marking(snapshot, Tenant(""), EveryoneMarked())
+    key = hold.current()
+    marking = Marking(key, Tenant(""), EveryoneMarked())
     encoding = 0.0
 
-    def take(rows: np.ndarray, first: int) -> list[Coded]:
+    def mark_block(rows: np.ndarray, first: int) -> list[EncodedVector]:
         nonlocal encoding
         served = marking.serve(rows, first)
         started = time.thread_time()
@@ -32,7 +32,7 @@ def once(body: bytes, count: int, hold: Keyhold, form: Format) -> dict[str, floa
         return vectors
 
     started = time.thread_time()
-    reader = AnswerReader(count, WIDTH, take)
+    reader = AnswerReader(count, WIDTH, mark_block)
     for start in range(0, len(body), _CHUNK):
         reader.feed(body[start : start + _CHUNK])
     vectors = reader.finish()
@@ -48,7 +48,7 @@ def codec(rounds: int = 7) -> None:
     """Print the least processor time of some rounds."""
     rows = ROWS[:1200]
     marker = RegionMarker(seed=1, pool=64, reservoir=256).fit([f"text {n}" for n in range(1200)], embeddings=rows)
-    hold = Keyhold(marker.key_.serving())
+    hold = ServedKey(marker.key_.serving())
     print("\n| batch | upstream's format | client's format | encode, ms | join, ms | read, mark, encode and join, ms |")
     print("|---|---|---|---|---|---|")
     forms = {"base64": BASE64, "float": NUMBERS}

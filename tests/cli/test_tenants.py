@@ -9,12 +9,12 @@ from typing import NamedTuple
 import pytest
 
 from regionmarker.cli import main
-from regionmarker.gateway.tenants.lookup import DatabaseDirectory
+from regionmarker.gateway.tenants.lookup import DatabaseLookup
 
 
 def who(database, key):
     async def ask():
-        directory = DatabaseDirectory.open(str(database))
+        directory = DatabaseLookup.open(str(database))
         found = await directory.find(key)
         await directory.close()
         return found

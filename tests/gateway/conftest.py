@@ -25,7 +25,7 @@ from regionmarker.errors import InputError
 from regionmarker.gateway.gateway import Gateway
 from regionmarker.gateway.logs import make_logger
 from regionmarker.gateway.metrics import Metrics
-from regionmarker.gateway.served_key import Keyhold
+from regionmarker.gateway.served_key import ServedKey
 from regionmarker.gateway.server import Server, bind
 from regionmarker.gateway.settings import Settings
 from regionmarker.gateway.upstreams import load_upstream
@@ -241,8 +241,8 @@ def start_gateway(marker: RegionMarker, stub: StubUpstream, log: io.StringIO, sp
     settings = Settings(**{"port": 0, "drain_delay": 0.0, "grace": 10.0, "total": 30.0, "read": 20.0, **given})
     metrics = Metrics()
     source = source or load_upstream(spec or stub.spec, settings, metrics, api_key="sk-upstream-canary-123456")
-    keyhold = Keyhold(marker.key_.serving(tenants))
-    gateway = Gateway(settings, keyhold, source, metrics=metrics, logger=make_logger(level, log), **parts)
+    served_key = ServedKey(marker.key_.serving(tenants))
+    gateway = Gateway(settings, served_key, source, metrics=metrics, logger=make_logger(level, log), **parts)
     serving = Serving(gateway, routes)
     stub.requests.clear()
     stub.headers.clear()

@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from regionmarker.gateway.admission import Admission
-from regionmarker.gateway.errors import Failure
+from regionmarker.gateway.errors import ApiError
 from regionmarker.gateway.tenants import Tenant
 
 A, B, C = Tenant("a"), Tenant("b"), Tenant("c")
@@ -32,8 +32,8 @@ class Guest:
         self.leave.set()
         await self.task
 
-    async def refusal(self) -> Failure:
-        with pytest.raises(Failure) as refused:
+    async def refusal(self) -> ApiError:
+        with pytest.raises(ApiError) as refused:
             await self.task
         return refused.value
 
@@ -59,7 +59,7 @@ def run(test):
             await test(door, come)
             for guest in guests:
                 guest.leave.set()
-            with contextlib.suppress(Failure):
+            with contextlib.suppress(ApiError):
                 await asyncio.gather(*(guest.task for guest in guests), return_exceptions=True)
             assert (door.in_flight, door.queued, door._lines) == (0, 0, {})
 
@@ -202,7 +202,7 @@ def test_a_greedy_tenant_does_not_starve_a_modest_one():
                 async with door.enter(tenant, inputs):
                     turns.append(tenant.name)
                     await asyncio.sleep(0)
-            except Failure:
+            except ApiError:
                 refused += 1
                 turns.append(f"{tenant.name} refused")
 

@@ -9,7 +9,7 @@ from tests.gateway.running import running
 from regionmarker.errors import InputError, KeyFileError
 from regionmarker.gateway.assembly import Plan, assemble
 from regionmarker.gateway.settings import Settings
-from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.gateway.tenants.accounts import Accounts
 from regionmarker.keys.files import KeyRing, save_serving
 
 
@@ -27,26 +27,26 @@ def key_file(tmp_path, real_marker):
 
 
 @pytest.fixture
-def roster(database):
-    opened = Roster.open(database)
+def accounts(database):
+    opened = Accounts.open(database)
     yield opened
     opened.close()
 
 
-def test_each_tenant_gets_its_own_mark(texts, key_file, database, roster, real_marker, wordllama):
-    keys = {name: roster.add(name) for name in ("acme", "zenith")}
+def test_each_tenant_gets_its_own_mark(texts, key_file, database, accounts, real_marker, wordllama):
+    keys = {name: accounts.add(name) for name in ("acme", "zenith")}
     clean = wordllama.encode(texts)
     with running(assemble(Settings(), Plan(key_file, database=database))) as house:
         for name, key in keys.items():
             assert np.array_equal(house.embed(texts, key), real_marker.transform(clean, tenant=name))
         assert house.ask("/v1/embeddings", token="rm-nobody", body={})[0] == 401
         assert house.ask("/v1/embeddings", body={})[0] == 401
-    used = {entry.name: (entry.requests, entry.inputs) for entry in roster.entries()}
+    used = {entry.name: (entry.requests, entry.inputs) for entry in accounts.all()}
     assert used == {"acme": (1, len(texts)), "zenith": (1, len(texts))}  # written when the gateway stopped
 
 
-def test_a_tenant_that_the_key_lacks_is_not_served_without_its_mark(key_file, database, roster):
-    key = roster.add("newcomer")
+def test_a_tenant_that_the_key_lacks_is_not_served_without_its_mark(key_file, database, accounts):
+    key = accounts.add("newcomer")
     with running(assemble(Settings(), Plan(key_file, database=database))) as house:
         status, _, body = house.ask("/v1/embeddings", token=key, body={"model": "wordllama", "input": "a text"})
     assert status == 503
@@ -56,22 +56,22 @@ def test_a_tenant_that_the_key_lacks_is_not_served_without_its_mark(key_file, da
 def test_a_whole_key_is_cut_down_to_the_tenants_on_the_roster(texts, tmp_path, real_marker, wordllama):
     database, whole = str(tmp_path / "t.db"), tmp_path / "whole.rmkey"
     KeyRing((real_marker.key_,)).save(whole)
-    roster = Roster.open(database)
-    key = roster.add("acme")
+    accounts = Accounts.open(database)
+    key = accounts.add("acme")
     operations = assemble(Settings(), Plan(whole, database=database))
     with running(operations) as house:
         expected = real_marker.transform(wordllama.encode(texts), tenant="acme")
         assert np.array_equal(house.embed(texts, key), expected)
-        assert operations.gateway.keyhold.current().tenants == ("acme",)
-        assert operations.gateway.keyhold.current().commitment is not None
-    roster.close()
+        assert operations.gateway.served_key.current().tenants == ("acme",)
+        assert operations.gateway.served_key.current().commitment is not None
+    accounts.close()
 
 
 def test_when_the_database_is_gone_the_answer_is_503(key_file, postgres):
     database = postgres.database()
-    roster = Roster.open(database)
-    key = roster.add("acme")
-    roster.close()
+    accounts = Accounts.open(database)
+    key = accounts.add("acme")
+    accounts.close()
     with running(assemble(Settings(), Plan(key_file, database=database))) as house:
         postgres.stop()
         try:
@@ -86,15 +86,15 @@ def test_when_the_database_is_gone_the_answer_is_503(key_file, postgres):
 
 def test_unmarked_vectors_leave_only_where_both_sides_said_so(texts, key_file, tmp_path, wordllama, real_marker):
     database = str(tmp_path / "t.db")
-    roster = Roster.open(database)
-    keys = {name: roster.add(name, mode=mode) for name, mode in (("acme", "shadow"), ("zenith", "mark"))}
+    accounts = Accounts.open(database)
+    keys = {name: accounts.add(name, mode=mode) for name, mode in (("acme", "shadow"), ("zenith", "mark"))}
     clean = wordllama.encode(texts)
     for unmarked, plain in (("nobody", set()), ("shadow-tenants", {"acme"}), ("everyone", {"acme", "zenith"})):
         with running(assemble(Settings(), Plan(key_file, database=database, unmarked=unmarked))) as house:
             for name, key in keys.items():
                 expected = clean if name in plain else real_marker.transform(clean, tenant=name)
                 assert np.array_equal(house.embed(texts, key), expected), (unmarked, name)
-    roster.close()
+    accounts.close()
 
 
 def test_what_cannot_be_assembled_says_why_and_leaves_nothing_open(key_file, tmp_path):

@@ -11,7 +11,7 @@ from tests.gateway.running import running
 
 from regionmarker.gateway.assembly import Plan, assemble
 from regionmarker.gateway.settings import Settings
-from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.gateway.tenants.accounts import Accounts
 from regionmarker.keys.commitment import commit, serving_with_commitment
 from regionmarker.keys.files import save_serving
 from regionmarker.keys.key import key_from_key
@@ -31,10 +31,10 @@ def place(tmp_path_factory, key):
     """A key file and a database with three tenants, one of which the key lacks."""
     folder = tmp_path_factory.mktemp("console")
     save_serving(folder / "serving.rmkey", serving_with_commitment(key, ["acme", "zenith"]), None)
-    roster = Roster.open(str(folder / "t.db"))
-    folder_keys = {name: roster.add(name) for name in ("acme", "zenith", "newcomer")}
-    roster.change("acme", limits={"requests_per_minute": 77})
-    roster.close()
+    accounts = Accounts.open(str(folder / "t.db"))
+    folder_keys = {name: accounts.add(name) for name in ("acme", "zenith", "newcomer")}
+    accounts.change("acme", limits={"requests_per_minute": 77})
+    accounts.close()
     return folder, folder_keys
 
 
@@ -152,7 +152,7 @@ def test_alarms_stand_at_the_top(key, tmp_path):
         save_serving(path, key_from_key(key).serving(), None, overwrite=True)
         assert house.ask("/console/reload", body=b"", token=TOKEN)[0] == 303
         assert "The new key file is not used" not in page(house)[1]
-        assert house.operations.gateway.keyhold.current().key_id != key.id
+        assert house.operations.gateway.served_key.current().key_id != key.id
 
 
 def test_a_real_browser_logs_in_and_out(house, key, program, tmp_path):
@@ -173,7 +173,7 @@ def test_a_real_browser_logs_in_and_out(house, key, program, tmp_path):
         pixels = imread(tmp_path / "console.png")[:, :, :3]
         assert (pixels.max(axis=2) < 0.5).mean() > 0.01  # there is text
         assert browser.evaluate("getComputedStyle(document.querySelector('table')).borderCollapse") == "collapse"
-        before = house.operations.gateway.keyhold.current().version
+        before = house.operations.gateway.served_key.current().version
         browser.evaluate("document.querySelector('form[action=\"/console/reload\"]').submit()")
         browser.wait_for(f"document.body.innerText.includes('version since the start\\t{before + 1}')")
         browser.evaluate("document.querySelector('form[action=\"/console/logout\"]').submit()")
@@ -182,7 +182,7 @@ def test_a_real_browser_logs_in_and_out(house, key, program, tmp_path):
 
 def test_a_real_browser_does_not_let_another_site_press_the_buttons(house, program, tmp_path):
     """A page of another origin that sends the form by itself: the browser says where it comes from."""
-    before = house.operations.gateway.keyhold.current().version
+    before = house.operations.gateway.served_key.current().version
     trap = tmp_path / "trap.html"
     trap.write_text(
         f"<form method=post action='{house.url}/console/reload'></form><script>document.forms[0].submit()</script>"
@@ -190,4 +190,4 @@ def test_a_real_browser_does_not_let_another_site_press_the_buttons(house, progr
     with browsing(program("chromium"), tmp_path / "profile") as browser:
         browser.open(trap.as_uri(), "document.body && document.body.innerText.includes('error')")
         assert "must be sent from the console itself" in browser.text()
-    assert house.operations.gateway.keyhold.current().version == before
+    assert house.operations.gateway.served_key.current().version == before

@@ -9,7 +9,7 @@ import pytest
 
 from regionmarker import RegionMarker
 from regionmarker.gateway.drift import RegionWatch, total_variation
-from regionmarker.gateway.served_key import Keyhold
+from regionmarker.gateway.served_key import ServedKey
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def halves(sentences, embeddings):
 def hold(sentences, embeddings, halves):
     fit = halves[0]
     marker = RegionMarker(seed=4, pool=64, reservoir=2048).fit([sentences[i] for i in fit], embeddings=embeddings[fit])
-    return Keyhold(marker.key_.serving())
+    return ServedKey(marker.key_.serving())
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def told():
     return []
 
 
-def show(watch, snapshot, rows, batch):
+def show(watch, key_version, rows, batch):
     for start in range(0, len(rows), batch):
-        watch.see(snapshot, rows[start : start + batch])
+        watch.see(key_version, rows[start : start + batch])
 
 
 @pytest.mark.parametrize("batch", [1, 7, 256])
@@ -46,16 +46,16 @@ def test_texts_like_the_corpus_are_calm(hold, embeddings, halves, told, batch):
 
 def test_other_texts_raise_one_alarm_and_their_end_takes_it_back(hold, embeddings, halves, told, wordllama):
     watch = RegionWatch(told.append, window=1024)
-    snapshot = hold.current()
+    key_version = hold.current()
     usual = embeddings[halves[1]]
     recipes = [f"Add {n} grams of sugar and {n + 3} spoons of butter, then bake for {n} minutes." for n in range(1100)]
     other = wordllama.encode(recipes)
-    show(watch, snapshot, usual[:1100], 1)
+    show(watch, key_version, usual[:1100], 1)
     assert told == []
-    show(watch, snapshot, np.tile(other, (2, 1)), 1)
+    show(watch, key_version, np.tile(other, (2, 1)), 1)
     assert told == [True]
     assert watch.state == "traffic has left the regions of the corpus"
-    show(watch, snapshot, usual, 1)
+    show(watch, key_version, usual, 1)
     assert told == [True, False]
 
 
@@ -76,7 +76,7 @@ def test_a_new_key_begins_anew(hold, embeddings, halves, told):
 
 
 def test_an_old_serving_key_learns_from_the_first_traffic(hold, embeddings, halves, told):
-    old = Keyhold(replace(hold.current().marker.serving_, shares=None)).current()
+    old = ServedKey(replace(hold.current().marker.serving_, shares=None)).current()
     watch = RegionWatch(told.append, window=512)
     show(watch, old, np.tile(embeddings[:1], (1100, 1)), 1)
     assert told == []

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from regionmarker.gateway.drift import TEXTS, Canaries
-from regionmarker.gateway.errors import Failure, invalid_answer
-from regionmarker.gateway.served_key import Keyhold
+from regionmarker.gateway.errors import ApiError, invalid_answer
+from regionmarker.gateway.served_key import ServedKey
 
 
 class Upstream:
     def __init__(self, wordllama) -> None:
         self._rows = wordllama.encode(list(TEXTS))
         self.noise = 0.0
-        self.failure: Failure | None = None
+        self.failure: ApiError | None = None
         self.asked = 0
 
     async def embed(self, texts):
@@ -36,7 +36,7 @@ def upstream(wordllama):
 
 @pytest.fixture
 def hold(marker):
-    return Keyhold(marker.key_.serving())
+    return ServedKey(marker.key_.serving())
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_another_name_or_width_is_an_alarm_as_well(upstream, hold, told):
 
 def test_an_upstream_that_is_away_is_not_another_one(upstream, hold, told):
     canaries = Canaries(upstream.embed, hold, told.append)
-    upstream.failure = Failure(502, "upstream_error", "gone")
+    upstream.failure = ApiError(502, "upstream_error", "gone")
     check(canaries, 2)
     assert told == []
     assert canaries.state == "not asked yet"

@@ -11,7 +11,7 @@ from tests.gateway.running import running
 
 from regionmarker.gateway.assembly import Plan, assemble
 from regionmarker.gateway.settings import Settings
-from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.gateway.tenants.accounts import Accounts
 from regionmarker.gateway.upstreams.encoder import EncoderUpstream
 from regionmarker.keys.files import save_serving
 
@@ -41,9 +41,9 @@ def assembled(tmp_path, real_marker):
     database = str(tmp_path / "t.db")
 
     def make(**limits):
-        roster = Roster.open(database)
-        keys = {"greedy": roster.add("greedy", limits=limits), "modest": roster.add("modest")}
-        roster.close()
+        accounts = Accounts.open(database)
+        keys = {"greedy": accounts.add("greedy", limits=limits), "modest": accounts.add("modest")}
+        accounts.close()
         return assemble(Settings(capacity=2048, queue=2048, patience=100.0), Plan(path, database=database)), keys
 
     return make

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from regionmarker.errors import InputError
 from regionmarker.gateway.marking import StagedRollout
-from regionmarker.gateway.served_key import Keyhold
+from regionmarker.gateway.served_key import ServedKey
 from regionmarker.gateway.tenants import Tenant
 
 
@@ -23,19 +23,19 @@ class Log:
 
 
 @pytest.fixture(scope="module")
-def snapshot(marker):
-    return Keyhold(marker.key_.serving(["acme", "zenith"])).current()
+def key_version(marker):
+    return ServedKey(marker.key_.serving(["acme", "zenith"])).current()
 
 
 @pytest.fixture
-def served(snapshot, embeddings):
+def served(key_version, embeddings):
     """Serve 200 rows to a tenant under a roll-out; return what was served, clean and marked."""
 
     def serve(rollout, tenant):
         clean = embeddings[:200].copy()
-        marked = snapshot.mark(clean, tenant.name, np.empty_like(clean))
+        marked = key_version.mark(clean, tenant.name, np.empty_like(clean))
         assert not np.array_equal(clean, marked)
-        return rollout.serve(tenant, snapshot, clean, marked), clean, marked
+        return rollout.serve(tenant, key_version, clean, marked), clean, marked
 
     return serve
 

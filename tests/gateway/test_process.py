@@ -15,7 +15,7 @@ from tests.gateway.running import House
 
 from regionmarker import RegionMarker
 from regionmarker.cli import main
-from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.gateway.tenants.accounts import Accounts
 from regionmarker.keys.files import save_serving
 from regionmarker.keys.key import key_from_key
 
@@ -26,9 +26,9 @@ TOKEN = "the-operators-own-token"
 def started(tmp_path, real_marker):
     """A gateway with two tenants, and what it has logged."""
     save_serving(tmp_path / "serving.rmkey", real_marker.key_.serving(["acme"]), None)
-    roster = Roster.open(str(tmp_path / "t.db"))
-    key = roster.add("acme")
-    roster.close()
+    accounts = Accounts.open(str(tmp_path / "t.db"))
+    key = accounts.add("acme")
+    accounts.close()
     command = [sys.executable, "-m", "regionmarker", "serve", "--key", "serving.rmkey", "--port", "0"]
     command += ["--database", "t.db", "--drain-delay", "0", "--canaries", "canaries.json"]
     environment = {**os.environ, "REGIONMARKER_ADMIN_TOKEN": TOKEN}
@@ -74,9 +74,9 @@ def test_it_serves_reloads_and_stops(started, tmp_path, real_marker, sentences, 
     assert rotated.id.encode() in house.ask("/console", token=TOKEN)[2]
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE) == 0
-    roster = Roster.open(str(tmp_path / "t.db"))
-    assert [(entry.requests, entry.inputs) for entry in roster.entries()] == [(2, 2 * len(texts))]
-    roster.close()
+    accounts = Accounts.open(str(tmp_path / "t.db"))
+    assert [(entry.requests, entry.inputs) for entry in accounts.all()] == [(2, 2 * len(texts))]
+    accounts.close()
     written = (tmp_path / "log").read_text()
     for secret in (key, TOKEN, texts[0]):
         assert secret not in written

@@ -38,7 +38,7 @@ def test_every_response_has_exactly_one_version(tmp_path, keys, texts, wordllama
     path = tmp_path / "serving.rmkey"
     save_serving(path, keys[0].serving(), None)
     operations = assemble(Settings(), Plan(path))
-    hold, seen, stop = operations.gateway.keyhold, [], threading.Event()
+    hold, seen, stop = operations.gateway.served_key, [], threading.Event()
 
     def client(_):
         while not stop.is_set():

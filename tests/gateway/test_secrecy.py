@@ -129,7 +129,7 @@ def test_metrics_tell_nothing_of_regions(serve, sentences):
     text = serving.client.get("/metrics").text
     names = {line.split("{")[0].split(" ")[0] for line in text.splitlines() if not line.startswith("#")}
     assert not [name for name in names if "region" in name.removeprefix("regionmarker") or "marked" in name]
-    assert serving.metric("regionmarker_key_info", key_id=serving.gateway.keyhold.current().key_id, version="1") == 1
+    assert serving.metric("regionmarker_key_info", key_id=serving.gateway.served_key.current().key_id, version="1") == 1
 
 
 def test_a_repr_of_the_settings_hides_the_token():

@@ -7,7 +7,7 @@ import pytest
 from regionmarker import RegionMarker
 from regionmarker.crypto.secret import Secret
 from regionmarker.errors import InputError
-from regionmarker.gateway.served_key import Keyhold, open_key
+from regionmarker.gateway.served_key import ServedKey, open_key
 from regionmarker.keys.commitment import commit
 from regionmarker.keys.files import save_serving
 from regionmarker.keys.key import Key
@@ -16,10 +16,10 @@ from regionmarker.keys.key import Key
 def test_a_full_key_file_gives_a_serving_key_and_nothing_more(real_marker, tmp_path):
     real_marker.save(tmp_path / "k.rmkey")
     opened = open_key(tmp_path / "k.rmkey", ["acme"])
-    hold = Keyhold(opened.serving, commitment=opened.commitment)
-    snapshot = hold.current()
-    assert (snapshot.key_id, snapshot.tenants) == (real_marker.key_.id, ("acme",))
-    assert snapshot.commitment == commit(real_marker.key_)
+    hold = ServedKey(opened.serving, commitment=opened.commitment)
+    key_version = hold.current()
+    assert (key_version.key_id, key_version.tenants) == (real_marker.key_.id, ("acme",))
+    assert key_version.commitment == commit(real_marker.key_)
     assert not _holds(hold, (Key, Secret), set())
 
 
@@ -58,7 +58,7 @@ def test_a_test_key_is_refused(marker, tmp_path):
 
 
 def test_a_swap_changes_what_comes_next_and_nothing_under_way(key_marker, sentences, embeddings):
-    hold = Keyhold(key_marker.key_.serving())
+    hold = ServedKey(key_marker.key_.serving())
     before = hold.current()
     other = RegionMarker(seed=3, pool=64, reservoir=256).fit(sentences[:1000], embeddings=embeddings[:1000])
     after = hold.swap(other.key_.serving(), commitment="c")
@@ -74,4 +74,4 @@ def test_a_key_of_another_width_is_refused(key_marker, sentences, embeddings):
     narrow /= (narrow**2).sum(axis=1, keepdims=True) ** 0.5
     other = RegionMarker(seed=3, pool=64, reservoir=256).fit(sentences[:1000], embeddings=narrow)
     with pytest.raises(InputError, match="width"):
-        Keyhold(key_marker.key_.serving()).swap(other.key_.serving())
+        ServedKey(key_marker.key_.serving()).swap(other.key_.serving())

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from tests.gateway.test_marking_rollout import Log
 
-from regionmarker.gateway.served_key import Keyhold, KeyWatch, open_key
+from regionmarker.gateway.served_key import KeyReloader, ServedKey, open_key
 from regionmarker.keys.files import save_serving
 from regionmarker.keys.key import key_from_key
 from regionmarker.marks.number_format import Grid
@@ -41,12 +41,12 @@ def registry():
 @pytest.fixture
 def hold(path):
     opened = open_key(path)
-    return Keyhold(opened.serving, commitment=opened.commitment)
+    return ServedKey(opened.serving, commitment=opened.commitment)
 
 
 @pytest.fixture
 def watch(path, hold, log, registry):
-    return KeyWatch(path, lambda: open_key(path), hold, log, registry)
+    return KeyReloader(path, lambda: open_key(path), hold, log, registry)
 
 
 def replace_key(path, serving):
@@ -163,8 +163,8 @@ def test_a_whole_key_is_derived_again_for_a_new_tenant(tmp_path, key, log, regis
             raise OutsideError("the database is away")
         return names
 
-    hold = Keyhold(open_key(whole, names).serving)
-    watch = KeyWatch(whole, lambda: open_key(whole, names), hold, log, registry, ask)
+    hold = ServedKey(open_key(whole, names).serving)
+    watch = KeyReloader(whole, lambda: open_key(whole, names), hold, log, registry, ask)
     assert asyncio.run(watch.look()) is False
     names.append("zenith")
     assert asyncio.run(watch.look()) is True

@@ -203,7 +203,7 @@ def test_a_new_key_under_load_gives_every_answer_one_version(serve, key_marker, 
         nonlocal swaps
         while True:
             swaps += 1
-            serving.gateway.keyhold.swap(keys[swaps % 2])
+            serving.gateway.served_key.swap(keys[swaps % 2])
             await asyncio.sleep(0.001)
 
     async def begin() -> asyncio.Task[None]:
@@ -218,7 +218,7 @@ def test_a_new_key_under_load_gives_every_answer_one_version(serve, key_marker, 
         seen.add(matches.index(True))
     serving.loop.call_soon_threadsafe(task.cancel)
     assert seen == {0, 1}
-    assert serving.gateway.keyhold.current().version > 30
+    assert serving.gateway.served_key.current().version > 30
 
 
 def test_draining_closes_connections(serve):

@@ -18,7 +18,7 @@ from regionmarker.benchmark.stealers import TokenBag
 from regionmarker.cli import main
 from regionmarker.gateway.assembly import Plan, assemble
 from regionmarker.gateway.settings import Settings
-from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.gateway.tenants.accounts import Accounts
 from regionmarker.keys.files import KeyRing, save_serving
 
 BATCH = 512
@@ -83,9 +83,9 @@ def test_the_copy_is_convicted_and_its_buyer_is_named(tmp_path, monkeypatch, run
     key = replace(marker.key_, test=False)
     KeyRing((key,)).save("provider.rmkey")
     save_serving(tmp_path / "serving.rmkey", key.serving(["alice", "bob"]), None)
-    roster = Roster.open("tenants.db")
-    keys = {name: roster.add(name) for name in ("alice", "bob")}
-    roster.close()
+    accounts = Accounts.open("tenants.db")
+    keys = {name: accounts.add(name) for name in ("alice", "bob")}
+    accounts.close()
 
     with running(assemble(Settings(), Plan(tmp_path / "serving.rmkey", database="tenants.db"))) as house:
         loot = [house.embed(bought[at : at + BATCH], keys["alice"]) for at in range(0, len(bought), BATCH)]

@@ -18,7 +18,7 @@ from regionmarker.cli.output import print_result, stderr
 from regionmarker.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from regionmarker.gateway.tenants.accounts import Entry, Roster
+    from regionmarker.gateway.tenants.accounts import Account, Accounts
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -57,8 +57,8 @@ def add(
     Example: regionmarker tenants add acme --database tenants.db --requests-per-minute 600
     """
     limits = {"requests_per_minute": requests_per_minute or None, "inputs_in_flight": inputs_in_flight or None}
-    with _roster(database) as roster:
-        key = roster.add(name, limits=limits, mode=mode)
+    with _accounts(database) as accounts:
+        key = accounts.add(name, limits=limits, mode=mode)
     _show_key(name, key, as_json=json)
     if not json:
         stderr.print(
@@ -75,8 +75,8 @@ def renew(name: Name, database: Database, json: Json = False) -> None:
 
     Example: regionmarker tenants renew acme --database tenants.db
     """
-    with _roster(database) as roster:
-        key = roster.renew(name)
+    with _accounts(database) as accounts:
+        key = accounts.renew(name)
     _show_key(name, key, as_json=json)
 
 
@@ -97,10 +97,10 @@ def change(
     limits = {unit: count or None for unit, count in given.items() if count is not None}
     if not limits and mode is None:
         raise InputError("nothing to change: give --requests-per-minute, --inputs-in-flight or --mode")
-    with _roster(database) as roster:
-        roster.change(name, limits=limits, mode=mode)
-        entry = next(entry for entry in roster.entries() if entry.name == name)
-    print_result(asdict(entry), as_json=json)
+    with _accounts(database) as accounts:
+        accounts.change(name, limits=limits, mode=mode)
+        account = next(account for account in accounts.all() if account.name == name)
+    print_result(asdict(account), as_json=json)
     if mode is not None and not json:
         _warn_of_shadow(name, mode)
 
@@ -117,8 +117,8 @@ def list_tenants(
 
     Example: regionmarker tenants list --database tenants.db
     """
-    with _roster(database) as roster:
-        entries = roster.entries()
+    with _accounts(database) as accounts:
+        entries = accounts.all()
     if json:
         print_result({"tenants": [asdict(entry) for entry in entries]}, as_json=True)
     elif names:
@@ -140,22 +140,22 @@ def revoke(
 
     Example: regionmarker tenants revoke acme --database tenants.db
     """
-    with _roster(database) as roster:
-        count = roster.revoke(name, key_id)
+    with _accounts(database) as accounts:
+        count = accounts.revoke(name, key_id)
     print_result({"tenant": name, "revoked_keys": count}, as_json=json)
 
 
 @contextlib.contextmanager
-def _roster(database: str) -> Iterator[Roster]:
+def _accounts(database: str) -> Iterator[Accounts]:
     try:
-        from regionmarker.gateway.tenants.accounts import Roster
+        from regionmarker.gateway.tenants.accounts import Accounts
     except ModuleNotFoundError as error:
         raise MissingExtraError.for_module(error.name or "sqlalchemy", "gateway") from None
-    roster = Roster.open(database)
+    accounts = Accounts.open(database)
     try:
-        yield roster
+        yield accounts
     finally:
-        roster.close()
+        accounts.close()
 
 
 def _show_key(name: str, key: str, *, as_json: bool) -> None:
@@ -169,7 +169,7 @@ def _warn_of_shadow(name: str, mode: str) -> None:
         stderr.print(f"\n{name} is in shadow mode: {_SHADOW}.", style="bold red", markup=False)
 
 
-def _table(entries: list[Entry]) -> None:
+def _table(entries: list[Account]) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("tenant", "mode", "a minute", "in flight", "API keys", "requests", "inputs", "tokens"):
         table.add_column(heading, overflow="fold")

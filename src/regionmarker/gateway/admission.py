@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from regionmarker.gateway.errors import Failure, bad_request, error_body, retry_headers
+from regionmarker.gateway.errors import ApiError, bad_request, error_body, retry_headers
 from regionmarker.gateway.tenants import Tenant
 
 _SHORTEST, _LONGEST = 0.05, 10.0  # seconds that clients are told to wait
@@ -68,7 +68,7 @@ class Admission:
     >>> asyncio.run(two_at_once())
     Traceback (most recent call last):
     ...
-    regionmarker.gateway.errors.Failure: the server is busy: come back later
+    regionmarker.gateway.errors.ApiError: the server is busy: come back later
     """
 
     def __init__(
@@ -119,9 +119,9 @@ class Admission:
             if self.queued:
                 self._dispatch()
 
-    def busy(self, kind: str = "busy") -> Failure:
+    def busy(self, kind: str = "busy") -> ApiError:
         """Return the refusal of one who comes while everything is full."""
-        return Failure(429, "rate_limit_exceeded", _MESSAGE, headers=retry_headers(self.seconds_to_wait()), kind=kind)
+        return ApiError(429, "rate_limit_exceeded", _MESSAGE, headers=retry_headers(self.seconds_to_wait()), kind=kind)
 
     def seconds_to_wait(self) -> float:
         """Guess when there will be room; spread, so that not everybody comes back at once."""

@@ -14,8 +14,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from regionmarker.gateway.dialects.openapi import document
-from regionmarker.gateway.embeddings import ROUTE, Reception, find_tenant
-from regionmarker.gateway.errors import Failure, error_body
+from regionmarker.gateway.embeddings import ROUTE, EmbeddingsEndpoint, find_tenant
+from regionmarker.gateway.errors import ApiError, error_body
 from regionmarker.gateway.gateway import Gateway
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -26,7 +26,7 @@ class Pages:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._document = orjson.dumps(document(gateway.models, gateway.keyhold.current().width))
+        self._document = orjson.dumps(document(gateway.models, gateway.served_key.current().width))
 
     async def livez(self, request: Request) -> Response:  # noqa: ARG002
         """Say that the process lives; depends on nothing."""
@@ -35,9 +35,9 @@ class Pages:
     async def readyz(self, request: Request) -> Response:  # noqa: ARG002
         """Say whether to send requests here; asks the upstream nothing."""
         if self._gateway.draining:
-            raise Failure(503, "draining", "the gateway is about to stop")
+            raise ApiError(503, "draining", "the gateway is about to stop")
         if not self._gateway.upstream_seen:
-            raise Failure(503, "upstream_unreachable", "the upstream has not been reached yet")
+            raise ApiError(503, "upstream_unreachable", "the upstream has not been reached yet")
         return _json({"status": "ready"})
 
     async def metrics(self, request: Request) -> Response:
@@ -55,7 +55,7 @@ class Pages:
         await find_tenant(self._gateway, request.scope)
         name = request.path_params["model"]
         if name not in self._gateway.models:
-            raise Failure(404, "model_not_found", "the model does not exist here", param="model")
+            raise ApiError(404, "model_not_found", "the model does not exist here", param="model")
         return _json(_model(name))
 
     async def openapi(self, request: Request) -> Response:  # noqa: ARG002
@@ -69,10 +69,10 @@ def require_operator(gateway: Gateway, request: Request) -> None:
     if not token:
         if gateway.settings.on_loopback:
             return
-        raise Failure(404, "not_found", "there is no such page here")
+        raise ApiError(404, "not_found", "there is no such page here")
     given = request.headers.get("authorization", "").partition(" ")[2].strip()
     if not hmac.compare_digest(given.encode(), token.encode()):
-        raise Failure(401, "invalid_api_key", "the admin token is needed, as a bearer token")
+        raise ApiError(401, "invalid_api_key", "the admin token is needed, as a bearer token")
 
 
 def _model(name: str) -> dict[str, object]:
@@ -105,7 +105,7 @@ def make_app(gateway: Gateway, routes: Sequence[BaseRoute] = ()) -> Starlette:
 
     app = Starlette(
         routes=[
-            Route(ROUTE, Reception(gateway), methods=["POST"]),
+            Route(ROUTE, EmbeddingsEndpoint(gateway), methods=["POST"]),
             Route("/v1/models", pages.models),
             Route("/v1/models/{model:path}", pages.model),
             Route("/livez", pages.livez),
@@ -115,7 +115,7 @@ def make_app(gateway: Gateway, routes: Sequence[BaseRoute] = ()) -> Starlette:
             *routes,
         ],
         middleware=gateway.middleware,
-        exception_handlers={Failure: _failed, HTTPException: _not_routed},
+        exception_handlers={ApiError: _failed, HTTPException: _not_routed},
         lifespan=lifespan,
     )
     app.state.gateway = gateway
@@ -123,7 +123,7 @@ def make_app(gateway: Gateway, routes: Sequence[BaseRoute] = ()) -> Starlette:
 
 
 async def _failed(_request: Request, error: Exception) -> Response:
-    failure = error if isinstance(error, Failure) else Failure(500, "internal_error", "the server failed")
+    failure = error if isinstance(error, ApiError) else ApiError(500, "internal_error", "the server failed")
     headers = {name.decode(): value.decode() for name, value in failure.headers}
     return Response(failure.body(), failure.status, headers, media_type="application/json")
 

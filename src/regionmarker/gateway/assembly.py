@@ -15,14 +15,14 @@ from regionmarker.crypto.envelope import Kind
 from regionmarker.errors import InputError
 from regionmarker.gateway.console import check_token
 from regionmarker.gateway.gateway import Gateway
-from regionmarker.gateway.logs import Notices, make_logger
+from regionmarker.gateway.logs import RecentErrors, make_logger
 from regionmarker.gateway.metrics import Metrics
 from regionmarker.gateway.operations import Operations
-from regionmarker.gateway.served_key import Keyhold, Opened, open_key
+from regionmarker.gateway.served_key import Opened, ServedKey, open_key
 from regionmarker.gateway.settings import Settings
-from regionmarker.gateway.tenants.accounts import Roster
-from regionmarker.gateway.tenants.database import reading, tenants, told
-from regionmarker.gateway.tenants.lookup import DatabaseDirectory
+from regionmarker.gateway.tenants.accounts import Accounts
+from regionmarker.gateway.tenants.database import explained, reading, tenants
+from regionmarker.gateway.tenants.lookup import DatabaseLookup
 from regionmarker.gateway.upstreams import load_upstream
 from regionmarker.keys.files import kind_of_file
 
@@ -72,26 +72,26 @@ def assemble(settings: Settings, plan: Plan) -> Operations:
         raise InputError(f"--host {settings.host} can be reached by others: give a tenants database with --database")
     if settings.admin_token:
         check_token(settings.admin_token)
-    notices = Notices(sys.stderr)
-    logger = make_logger(plan.log_level, notices)  # type: ignore[arg-type]  # it is written to, and that is all
+    recent_errors = RecentErrors(sys.stderr)
+    logger = make_logger(plan.log_level, recent_errors)  # type: ignore[arg-type]  # it is written to, and that is all
     telemetry = _telemetry() if plan.telemetry else None
     metrics = Metrics() if telemetry is None else telemetry.metrics()
     directory = None
     if plan.database is not None:
-        directory = DatabaseDirectory.open(plan.database, complain=_complainer(logger))
+        directory = DatabaseLookup.open(plan.database, complain=_complainer(logger))
     names = _names(plan, directory)
     try:
         opened = _open(plan, names)()
         upstream = load_upstream(plan.upstream, settings, metrics, api_key=plan.upstream_key, batch=plan.batch)
-        keyhold = Keyhold(opened.serving, commitment=opened.commitment, normalise=plan.normalise)
-        gateway = Gateway(settings, keyhold, upstream, directory=directory, metrics=metrics, logger=logger)
+        served_key = ServedKey(opened.serving, commitment=opened.commitment, normalise=plan.normalise)
+        gateway = Gateway(settings, served_key, upstream, directory=directory, metrics=metrics, logger=logger)
         if telemetry is not None:
             telemetry.follow(gateway)
         operations = Operations(
             gateway,
             unmarked=plan.unmarked,
-            notices=notices,
-            roster=None if directory is None else Roster(directory.engine),
+            recent_errors=recent_errors,
+            accounts=None if directory is None else Accounts(directory.engine),
             canary_file=plan.canaries,
         )
     except BaseException:
@@ -108,13 +108,13 @@ def _telemetry() -> Telemetry:
     return Telemetry.from_environment()
 
 
-def _names(plan: Plan, directory: DatabaseDirectory | None) -> Callable[[], tuple[str, ...]]:
+def _names(plan: Plan, directory: DatabaseLookup | None) -> Callable[[], tuple[str, ...]]:
     """Return what tells the tenants that a whole key is cut down to; a serving key holds its own."""
     if directory is None or kind_of_file(plan.key) is Kind.SERVING:
         return tuple
 
     def ask() -> tuple[str, ...]:
-        with told(directory.engine), reading(directory.engine) as connection:
+        with explained(directory.engine), reading(directory.engine) as connection:
             return tuple(connection.execute(sa.select(tenants.c.name)).scalars())
 
     return ask

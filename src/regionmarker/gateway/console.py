@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from regionmarker.errors import InputError
-from regionmarker.gateway.errors import Failure
+from regionmarker.gateway.errors import ApiError
 
 if TYPE_CHECKING:
     from regionmarker.gateway.operations import Operations
@@ -165,7 +165,7 @@ class Console:
         """Load the key file again; the page says what came of it."""
         _same_site(request)
         if not self._is_operator(request):
-            raise Failure(401, "invalid_api_key", "the admin token is needed")
+            raise ApiError(401, "invalid_api_key", "the admin token is needed")
         await self._operations.reload()
         return RedirectResponse("/console", 303, headers=_HEADERS)
 
@@ -186,7 +186,7 @@ class Console:
 def _same_site(request: Request) -> None:
     """Refuse what another site's page sends; the cookie's own rule is the first line, this is the second."""
     if request.headers.get("sec-fetch-site", "") not in _OURS:
-        raise Failure(403, "forbidden", "this form must be sent from the console itself")
+        raise ApiError(403, "forbidden", "this form must be sent from the console itself")
 
 
 async def _field(request: Request, name: str) -> str:
@@ -194,7 +194,7 @@ async def _field(request: Request, name: str) -> str:
     async for chunk in request.stream():
         body += chunk
         if len(body) > _FORM_BYTES:
-            raise Failure(413, "request_too_large", "the form is too large")
+            raise ApiError(413, "request_too_large", "the form is too large")
     return parse_qs(body.decode("utf-8", "replace")).get(name, [""])[0]
 
 

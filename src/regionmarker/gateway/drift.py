@@ -21,8 +21,8 @@ import numpy as np
 
 from regionmarker.errors import OutsideError
 from regionmarker.files import atomic_path
-from regionmarker.gateway.errors import Failure
-from regionmarker.gateway.served_key import Keyhold, Snapshot
+from regionmarker.gateway.errors import ApiError
+from regionmarker.gateway.served_key import KeyVersion, ServedKey
 from regionmarker.marks.regions import region_shares
 from regionmarker.vectors import Doubles, Floats
 
@@ -71,29 +71,29 @@ class RegionWatch:
         where = "traffic has left" if self.drifting else "traffic lies in"
         return f"{where} the regions of {'the first traffic seen' if self._learned else 'the corpus'}"
 
-    def see(self, snapshot: Snapshot, clean: Floats) -> None:
+    def see(self, key: KeyVersion, clean: Floats) -> None:
         """Take a few rows of a block (n, D)."""
-        if snapshot.version != self._version:
-            self._begin(snapshot)
+        if key.version != self._version:
+            self._begin(key)
         step = -(-len(clean) // _ROWS_AT_ONCE)
         rows = clean[::step].copy() if step else clean
         self._waiting.append(rows)
         self._rows_waiting += len(rows)
         if self._rows_waiting >= min(_BLOCK, self._window):
-            self._count(snapshot)
+            self._count(key)
 
-    def _begin(self, snapshot: Snapshot) -> None:
-        shares = snapshot.marker.serving_.shares
-        self._version = snapshot.version
+    def _begin(self, key: KeyVersion) -> None:
+        shares = key.marker.serving_.shares
+        self._version = key.version
         self._expected, self._learned = shares, shares is None
         self._regions, self._waiting, self._rows_waiting = [], [], 0
         self._settle(None)
 
-    def _count(self, snapshot: Snapshot) -> None:
-        self._regions += snapshot.marker.regions(np.concatenate(self._waiting)).tolist()
+    def _count(self, key: KeyVersion) -> None:
+        self._regions += key.marker.regions(np.concatenate(self._waiting)).tolist()
         self._waiting, self._rows_waiting = [], 0
         if len(self._regions) >= self._window:
-            found = region_shares(np.asarray(self._regions), snapshot.marker.dimension)
+            found = region_shares(np.asarray(self._regions), key.marker.dimension)
             self._regions = []
             if self._expected is None:  # the serving key is an old one and does not say: take the first window for it
                 self._expected = found
@@ -143,7 +143,7 @@ class Canaries:
     ----------
     embed
         Asks the upstream, past marking: texts to clean rows (n, D).
-    keyhold
+    served_key
         Says which key is in use.
     alarm
         Told what has changed, in one sentence, when it changes; and "" when all is well again.
@@ -151,8 +151,10 @@ class Canaries:
         Where the first answers are kept; ``None`` keeps them in memory.
     """
 
-    def __init__(self, embed: Embed, keyhold: Keyhold, alarm: Callable[[str], None], file: Path | None = None) -> None:
-        self._embed, self._keyhold, self._alarm, self._file = embed, keyhold, alarm, file
+    def __init__(
+        self, embed: Embed, served_key: ServedKey, alarm: Callable[[str], None], file: Path | None = None
+    ) -> None:
+        self._embed, self._served_key, self._alarm, self._file = embed, served_key, alarm, file
         self._first: Floats | None = None
         self._key_id = ""
         self.trouble: str | None = None  # None until it has asked
@@ -164,12 +166,12 @@ class Canaries:
 
     async def check(self) -> None:
         """Ask once and compare; an upstream that does not answer is not this file's business."""
-        snapshot = self._keyhold.current()
-        if snapshot.key_id != self._key_id:
-            self._key_id, self._first = snapshot.key_id, self._read(snapshot.key_id, snapshot.width)
+        key = self._served_key.current()
+        if key.key_id != self._key_id:
+            self._key_id, self._first = key.key_id, self._read(key.key_id, key.width)
         try:
             rows = await self._embed(list(TEXTS))
-        except Failure as failure:
+        except ApiError as failure:
             if failure.code == "upstream_invalid_response" and failure.kind in ("model", "width"):
                 self._settle(f"the upstream is another model: {failure.message}")
             return

@@ -12,11 +12,19 @@ from types import TracebackType
 from starlette.types import Message, Receive, Scope, Send
 
 from regionmarker.gateway.admission import BUSY_BODY
-from regionmarker.gateway.dialects.openai import BASE64, NUMBERS, Coded, Question, body_of, pieces, read_question
-from regionmarker.gateway.errors import Failure, Headers, bad_request
+from regionmarker.gateway.dialects.openai import (
+    BASE64,
+    NUMBERS,
+    EmbeddingRequest,
+    EncodedVector,
+    body_of,
+    pieces,
+    read_request,
+)
+from regionmarker.gateway.errors import ApiError, Headers, bad_request
 from regionmarker.gateway.gateway import Gateway
 from regionmarker.gateway.marking import Marking
-from regionmarker.gateway.served_key import Snapshot
+from regionmarker.gateway.served_key import KeyVersion
 from regionmarker.gateway.tenants import Tenant
 from regionmarker.vectors import Floats
 
@@ -27,7 +35,7 @@ class ClientGoneError(Exception):
     """Nobody is there to answer to."""
 
 
-class Attendance:
+class DisconnectWatch:
     """Cancels the block when the client leaves; what comes out of it then is :class:`ClientGoneError`.
 
     Cancelling closes the upstream's connection, so that a server which can stop working stops as well. The watch begins
@@ -38,7 +46,7 @@ class Attendance:
         self._receive = receive
         self._gone = False
 
-    def __enter__(self) -> Attendance:
+    def __enter__(self) -> DisconnectWatch:
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("not inside a task")
@@ -81,7 +89,7 @@ _JSON = (b"content-type", b"application/json")
 
 
 @dataclass(slots=True)
-class Visit:
+class RequestContext:
     """What is known about one request so far."""
 
     id: str
@@ -111,14 +119,14 @@ async def find_tenant(gateway: Gateway, scope: Scope) -> Tenant:
     """Return who is asking, or refuse."""
     scheme, _, key = find_header(scope, b"authorization").partition(b" ")
     api_key = key.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
-    tenant = await gateway.directory.find(api_key)
+    tenant = await gateway.tenants.find(api_key)
     if tenant is None:
         what = "incorrect API key provided" if api_key else "you did not provide an API key: send it as a bearer token"
-        raise Failure(401, "invalid_api_key", what)
+        raise ApiError(401, "invalid_api_key", what)
     return tenant
 
 
-class Reception:
+class EmbeddingsEndpoint:
     """Answers requests for embeddings."""
 
     def __init__(self, gateway: Gateway) -> None:
@@ -127,75 +135,75 @@ class Reception:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; whatever happens, the client gets an answer of the one shape, or none because it left."""
         gateway = self._gateway
-        visit = Visit(f"req_{secrets.token_hex(16)}", time.perf_counter())
+        context = RequestContext(f"req_{secrets.token_hex(16)}", time.perf_counter())
         try:
-            await self._serve(scope, receive, send, visit)
-        except Failure as failure:
-            await self._fail(send, visit, failure)
+            await self._serve(scope, receive, send, context)
+        except ApiError as failure:
+            await self._fail(send, context, failure)
         except ClientGoneError:
             pass
         except Exception:  # a bug has the one shape as well
-            gateway.logger.error("internal error", request_id=visit.id, exc_info=True)
-            if visit.sent:
+            gateway.logger.error("internal error", request_id=context.id, exc_info=True)
+            if context.sent:
                 raise  # half an answer is out: the server breaks the connection off
-            await self._fail(send, visit, Failure(500, "internal_error", "the server failed; the operator was told"))
+            await self._fail(send, context, ApiError(500, "internal_error", "the server failed; the operator was told"))
         finally:
-            seconds = time.perf_counter() - visit.started
-            gateway.metrics.answered(ROUTE, visit.status, visit.tenant, seconds)
+            seconds = time.perf_counter() - context.started
+            gateway.metrics.answered(ROUTE, context.status, context.tenant, seconds)
             gateway.logger.debug(
-                "answered", request_id=visit.id, tenant=visit.tenant, status=visit.status, seconds=seconds
+                "answered", request_id=context.id, tenant=context.tenant, status=context.status, seconds=seconds
             )
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, visit: Visit) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> None:
         gateway = self._gateway
-        snapshot = gateway.keyhold.current()  # once: the whole answer has one version
+        key = gateway.served_key.current()  # once: the whole answer has one version
         tenant = await find_tenant(gateway, scope)
-        visit.tenant = tenant.name
-        visit.headers = gateway.quotas.spend(tenant)
+        context.tenant = tenant.name
+        context.headers = gateway.quotas.spend(tenant)
         if gateway.admission.is_full_for(tenant):
             await self._turn_away(tenant)
-        question = read_question(await self._body(scope, receive))
-        self._check(question, snapshot, tenant)
-        with Attendance(receive) as attendance:
+        request = read_request(await self._body(scope, receive))
+        self._check(request, key, tenant)
+        with DisconnectWatch(receive) as watch:
             # Its places are held until the answer is sent: what a slow reader has not read yet is memory, too.
-            async with gateway.admission.enter(tenant, len(question)):
-                parts = await self._answer(question, snapshot, tenant)
-                attendance.end()
-                await self._send(send, visit, 200, parts)
+            async with gateway.admission.enter(tenant, len(request)):
+                parts = await self._answer(request, key, tenant)
+                watch.end()
+                await self._send(send, context, 200, parts)
 
-    async def _answer(self, question: Question, snapshot: Snapshot, tenant: Tenant) -> list[Coded]:
+    async def _answer(self, request: EmbeddingRequest, key: KeyVersion, tenant: Tenant) -> list[EncodedVector]:
         gateway = self._gateway
-        marking = Marking(snapshot, tenant, gateway.rollout, question.dimensions)
-        form = BASE64 if question.base64 else NUMBERS
+        marking = Marking(key, tenant, gateway.rollout, request.dimensions)
+        form = BASE64 if request.base64 else NUMBERS
 
-        def take(rows: Floats, first: int) -> list[Coded]:
+        def mark_block(rows: Floats, first: int) -> list[EncodedVector]:
             return form.encode(marking.serve(rows, first))
 
-        answer = await gateway.upstream.embed(question, snapshot.width, take)
+        answer = await gateway.upstream.embed(request, key.width, mark_block)
         gateway.upstream_seen = True
-        gateway.metrics.served(tenant.name, len(question), answer.tokens, marking.seconds)
-        gateway.directory.record(tenant.name, requests=1, inputs=len(question), tokens=answer.tokens)
-        return body_of(answer.vectors, question.model, answer.tokens, form.quote)
+        gateway.metrics.served(tenant.name, len(request), answer.tokens, marking.seconds)
+        gateway.tenants.record(tenant.name, requests=1, inputs=len(request), tokens=answer.tokens)
+        return body_of(answer.vectors, request.model, answer.tokens, form.quote)
 
-    def _check(self, question: Question, snapshot: Snapshot, tenant: Tenant) -> None:
+    def _check(self, request: EmbeddingRequest, key: KeyVersion, tenant: Tenant) -> None:
         """Check what the body alone cannot tell."""
         gateway = self._gateway
-        if question.model not in gateway.models:
+        if request.model not in gateway.models:
             message = f"the model does not exist here: ask for {gateway.model}"
-            raise Failure(404, "model_not_found", message, param="model")
-        if question.in_tokens and not gateway.upstream.takes_tokens:
+            raise ApiError(404, "model_not_found", message, param="model")
+        if request.in_tokens and not gateway.upstream.takes_tokens:
             raise bad_request("'input' must be text: this model takes no lists of tokens", "input")
-        if question.dimensions is not None and question.dimensions > snapshot.width:
-            raise bad_request(f"'dimensions' must be at most {snapshot.width}", "dimensions")
-        if tenant.name and tenant.name not in snapshot.tenants:
+        if request.dimensions is not None and request.dimensions > key.width:
+            raise bad_request(f"'dimensions' must be at most {key.width}", "dimensions")
+        if tenant.name and tenant.name not in key.tenants:
             # Served with the default mark, its vectors could not be traced: better none than those.
-            gateway.logger.error("tenant is not in the key", tenant=tenant.name, key_id=snapshot.key_id)
-            raise Failure(503, "account_not_ready", "this account is not ready yet", kind="tenant")
+            gateway.logger.error("tenant is not in the key", tenant=tenant.name, key_id=key.key_id)
+            raise ApiError(503, "account_not_ready", "this account is not ready yet", kind="tenant")
 
     async def _turn_away(self, tenant: Tenant) -> None:
         """Refuse for want of room, sooner or later; or let in after all, if there is room by then."""
         admission = self._gateway.admission
-        await self._gateway.doorway.linger(tenant.name, admission.seconds_to_wait())
+        await self._gateway.held_refusals.hold(tenant.name, admission.seconds_to_wait())
         if admission.is_full_for(tenant):
             raise admission.busy()
 
@@ -204,9 +212,9 @@ class Reception:
         settings = self._gateway.settings
         kind = find_header(scope, b"content-type").partition(b";")[0].strip().lower()
         if kind not in (b"application/json", b""):
-            raise Failure(415, "unsupported_media_type", "send the request as application/json")
+            raise ApiError(415, "unsupported_media_type", "send the request as application/json")
         if find_header(scope, b"content-encoding").lower() not in (b"", b"identity"):
-            raise Failure(415, "unsupported_media_type", "send the request without compression")
+            raise ApiError(415, "unsupported_media_type", "send the request without compression")
         length = find_header(scope, b"content-length")
         if length.isdigit() and int(length) > settings.body_bytes:
             raise self._too_large()
@@ -218,7 +226,7 @@ class Reception:
                 async with asyncio.timeout(settings.read):
                     chunks = await self._chunks(message, receive)
             except TimeoutError:
-                raise Failure(408, "request_timeout", "the body of the request took too long") from None
+                raise ApiError(408, "request_timeout", "the body of the request took too long") from None
         body = b"".join(chunks)
         if len(body) > settings.body_bytes:
             raise self._too_large()
@@ -238,11 +246,11 @@ class Reception:
                 return chunks
             message = await receive()
 
-    def _too_large(self) -> Failure:
+    def _too_large(self) -> ApiError:
         limit = self._gateway.settings.body_bytes
-        return Failure(413, "request_too_large", f"the body of the request must have at most {limit} bytes")
+        return ApiError(413, "request_too_large", f"the body of the request must have at most {limit} bytes")
 
-    async def _fail(self, send: Send, visit: Visit, failure: Failure) -> None:
+    async def _fail(self, send: Send, context: RequestContext, failure: ApiError) -> None:
         metrics = self._gateway.metrics
         if failure.code == "upstream_invalid_response":
             metrics.upstream_invalid.labels(failure.kind).inc()
@@ -250,21 +258,21 @@ class Reception:
             metrics.refused(failure.kind)
         if failure.status >= 500:
             self._gateway.logger.warning(
-                "request failed", request_id=visit.id, tenant=visit.tenant, status=failure.status,
+                "request failed", request_id=context.id, tenant=context.tenant, status=failure.status,
                 code=failure.code, kind=failure.kind,
             )  # fmt: skip
         ours = {name for name, _ in failure.headers}
-        visit.headers = [pair for pair in visit.headers if pair[0] not in ours] + failure.headers
+        context.headers = [pair for pair in context.headers if pair[0] not in ours] + failure.headers
         busy = failure.kind in ("busy", "pushed_out", "patience")
-        await self._send(send, visit, failure.status, [BUSY_BODY if busy else failure.body()])
+        await self._send(send, context, failure.status, [BUSY_BODY if busy else failure.body()])
 
-    async def _send(self, send: Send, visit: Visit, status: int, parts: Sequence[Coded]) -> None:
+    async def _send(self, send: Send, context: RequestContext, status: int, parts: Sequence[EncodedVector]) -> None:
         gateway = self._gateway
-        headers = [_JSON, (b"content-length", b"%d" % sum(map(len, parts))), (b"x-request-id", visit.id.encode())]
-        headers += visit.headers
+        headers = [_JSON, (b"content-length", b"%d" % sum(map(len, parts))), (b"x-request-id", context.id.encode())]
+        headers += context.headers
         if gateway.draining:
             headers.append((b"connection", b"close"))
-        visit.sent, visit.status = True, status
+        context.sent, context.status = True, status
         await send({"type": "http.response.start", "status": status, "headers": headers})
         if len(parts) <= _FEW:
             await send({"type": "http.response.body", "body": b"".join(parts)})

@@ -39,7 +39,7 @@ def retry_headers(seconds: float) -> Headers:
     return [(b"retry-after-ms", b"%d" % milliseconds), (b"retry-after", b"%d" % -(-milliseconds // 1000))]
 
 
-class Failure(Exception):  # noqa: N818 - it is an answer, not a bug
+class ApiError(Exception):
     """An answer other than 200.
 
     Parameters
@@ -53,7 +53,7 @@ class Failure(Exception):  # noqa: N818 - it is an answer, not a bug
 
     Examples
     --------
-    >>> Failure(404, "model_not_found", "no such model", param="model").status
+    >>> ApiError(404, "model_not_found", "no such model", param="model").status
     404
     """
 
@@ -80,7 +80,7 @@ class Failure(Exception):  # noqa: N818 - it is an answer, not a bug
         return error_body(self.message, status=self.status, code=self.code, param=self.param)
 
 
-def bad_request(message: str, param: str | None = None, *, code: str = "invalid_value") -> Failure:
+def bad_request(message: str, param: str | None = None, *, code: str = "invalid_value") -> ApiError:
     """Return the failure of a request that cannot be understood.
 
     Examples
@@ -88,10 +88,10 @@ def bad_request(message: str, param: str | None = None, *, code: str = "invalid_
     >>> bad_request("input is empty", "input").status
     400
     """
-    return Failure(400, code, message, param=param)
+    return ApiError(400, code, message, param=param)
 
 
-def invalid_answer(kind: str, message: str) -> Failure:
+def invalid_answer(kind: str, message: str) -> ApiError:
     """Return the failure of an upstream whose answer cannot be used: nothing of it is served.
 
     Examples
@@ -100,4 +100,4 @@ def invalid_answer(kind: str, message: str) -> Failure:
     'upstream_invalid_response'
     """
     # A client's own retries would not mend it, and would multiply with ours.
-    return Failure(502, "upstream_invalid_response", message, headers=[(b"x-should-retry", b"false")], kind=kind)
+    return ApiError(502, "upstream_invalid_response", message, headers=[(b"x-should-retry", b"false")], kind=kind)

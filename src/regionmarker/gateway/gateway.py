@@ -12,10 +12,10 @@ from regionmarker.gateway.admission import Admission
 from regionmarker.gateway.logs import make_logger
 from regionmarker.gateway.marking import EveryoneMarked, Rollout
 from regionmarker.gateway.metrics import Metrics
-from regionmarker.gateway.rate_limit import Doorway, Quotas
-from regionmarker.gateway.served_key import Keyhold
+from regionmarker.gateway.rate_limit import HeldRefusals, Quotas
+from regionmarker.gateway.served_key import ServedKey
 from regionmarker.gateway.settings import Settings
-from regionmarker.gateway.tenants import OpenDirectory, TenantDirectory
+from regionmarker.gateway.tenants import OpenLookup, TenantLookup
 from regionmarker.gateway.upstreams.protocol import Upstream
 
 _PROBE_EVERY = 1.0  # seconds between two looks for an upstream that was not there
@@ -41,24 +41,24 @@ class Gateway:
     def __init__(
         self,
         settings: Settings,
-        keyhold: Keyhold,
+        served_key: ServedKey,
         upstream: Upstream,
         *,
-        directory: TenantDirectory | None = None,
+        directory: TenantLookup | None = None,
         rollout: Rollout | None = None,
         metrics: Metrics | None = None,
         logger: FilteringBoundLogger | None = None,
     ) -> None:
         self.settings = settings
-        self.keyhold = keyhold
+        self.served_key = served_key
         self.upstream = upstream
-        self.directory: TenantDirectory = directory or OpenDirectory()
+        self.tenants: TenantLookup = directory or OpenLookup()
         self.rollout: Rollout = rollout or EveryoneMarked()
         self.metrics = metrics or Metrics()
         self.logger = logger or make_logger()
         self.admission = Admission(settings.capacity, settings.queue, settings.patience)
         self.quotas = Quotas()
-        self.doorway = Doorway(settings.lingering)
+        self.held_refusals = HeldRefusals(settings.held_refusals)
         self.draining = False
         self.upstream_seen = False
         self.reload: Callable[[], Awaitable[None]] | None = None
@@ -75,7 +75,7 @@ class Gateway:
     async def start(self) -> None:
         """Open the upstream and begin to look for it."""
         self.metrics.watch(self.admission)
-        self.metrics.watch_key(self.keyhold)
+        self.metrics.watch_key(self.served_key)
         await self.upstream.start()
         self._tasks = [asyncio.ensure_future(self._run(job)) for job in (self._look_for_upstream, *self.background)]
 
@@ -85,7 +85,7 @@ class Gateway:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.upstream.close()
-        await self.directory.close()
+        await self.tenants.close()
 
     async def _run(self, job: Callable[[], Awaitable[None]]) -> None:
         try:

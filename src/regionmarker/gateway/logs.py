@@ -106,15 +106,15 @@ class Forwarding(logging.Handler):
 _LEVELS_notices = ("warning", "error", "critical")
 
 
-class Notices:
+class RecentErrors:
     r"""A stream that passes the log on and remembers its last complaints.
 
     Examples
     --------
     >>> import io
-    >>> notices = Notices(io.StringIO())
-    >>> _ = notices.write('{"level": "error", "event": "it broke"}\n{"level": "info", "event": "fine"}\n')
-    >>> [line["event"] for line in notices.latest()]
+    >>> recent_errors = RecentErrors(io.StringIO())
+    >>> _ = recent_errors.write('{"level": "error", "event": "it broke"}\n{"level": "info", "event": "fine"}\n')
+    >>> [line["event"] for line in recent_errors.latest()]
     ['it broke']
     """
 

@@ -18,8 +18,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from structlog.typing import FilteringBoundLogger
 
 from regionmarker.errors import InputError
-from regionmarker.gateway.errors import Failure, bad_request, invalid_answer
-from regionmarker.gateway.served_key import Snapshot
+from regionmarker.gateway.errors import ApiError, bad_request, invalid_answer
+from regionmarker.gateway.served_key import KeyVersion
 from regionmarker.gateway.tenants import Tenant
 from regionmarker.marks.number_format import Grid, round_to_grid
 from regionmarker.measures import row_cosines
@@ -32,7 +32,7 @@ _REMINDED_EVERY = 10_000  # vectors
 class Watcher(Protocol):
     """Sees the clean rows that pass."""
 
-    def see(self, snapshot: Snapshot, clean: Floats) -> None:
+    def see(self, key: KeyVersion, clean: Floats) -> None:
         """Look at rows (n, D) that are about to be served; must be quick, and must not keep them."""
         ...
 
@@ -88,10 +88,10 @@ class StagedRollout:
         if unmarked != "nobody":
             logger.warning("UNMARKED VECTORS MAY BE SERVED", mode=unmarked)
 
-    def serve(self, tenant: Tenant, snapshot: Snapshot, clean: Floats, marked: Floats) -> Floats:
+    def serve(self, tenant: Tenant, key: KeyVersion, clean: Floats, marked: Floats) -> Floats:
         """Return ``marked``; or ``clean``, both (n, D), where both sides said so."""
         for watcher in self._watchers:
-            watcher.see(snapshot, clean)
+            watcher.see(key, clean)
         if self.unmarked == "everyone" or (self.unmarked == "shadow-tenants" and tenant.mode == "shadow"):
             self._measure(tenant, clean, marked)
             return clean
@@ -124,7 +124,7 @@ class Rollout(Protocol):
     block: copy what is to be kept.
     """
 
-    def serve(self, tenant: Tenant, snapshot: Snapshot, clean: Floats, marked: Floats) -> Floats:
+    def serve(self, tenant: Tenant, key: KeyVersion, clean: Floats, marked: Floats) -> Floats:
         """Return ``marked`` or ``clean``, both (n, D)."""
         ...
 
@@ -139,7 +139,7 @@ class EveryoneMarked:
     True
     """
 
-    def serve(self, tenant: Tenant, snapshot: Snapshot, clean: Floats, marked: Floats) -> Floats:  # noqa: ARG002
+    def serve(self, tenant: Tenant, key: KeyVersion, clean: Floats, marked: Floats) -> Floats:  # noqa: ARG002
         """Return ``marked``."""
         return marked
 
@@ -149,7 +149,7 @@ class Marking:
 
     Parameters
     ----------
-    snapshot
+    key
         The key's version that this request is served with.
     tenant
         Whose vectors these are.
@@ -159,14 +159,14 @@ class Marking:
         Serve so many leading columns; None for all.
     """
 
-    def __init__(self, snapshot: Snapshot, tenant: Tenant, rollout: Rollout, dimensions: int | None = None) -> None:
-        self.snapshot = snapshot
+    def __init__(self, key: KeyVersion, tenant: Tenant, rollout: Rollout, dimensions: int | None = None) -> None:
+        self.key = key
         self.tenant = tenant
         self.rollout = rollout
-        self.dimensions = None if dimensions == snapshot.width else dimensions
+        self.dimensions = None if dimensions == key.width else dimensions
         self.seconds = 0.0
         """Time spent marking so far."""
-        self._room = np.empty((0, snapshot.width), dtype=np.float32)
+        self._room = np.empty((0, key.width), dtype=np.float32)
 
     def serve(self, clean: Floats, first: int = 0) -> Floats:
         """Return the rows to serve, (n, D); ``first`` is the number of the first row, for messages.
@@ -178,12 +178,12 @@ class Marking:
             self._room = np.empty_like(clean)
         marked = self._room[: len(clean)]
         try:
-            self.snapshot.mark(clean, self.tenant.name, marked)
+            self.key.mark(clean, self.tenant.name, marked)
         except InputError:
             raise _bad_row(clean, first) from None
-        served = self.rollout.serve(self.tenant, self.snapshot, clean, marked)
+        served = self.rollout.serve(self.tenant, self.key, clean, marked)
         if self.dimensions is not None:
-            served = shortened(served, self.dimensions, self.snapshot.grid)
+            served = shortened(served, self.dimensions, self.key.grid)
         self.seconds += time.perf_counter() - started
         return served
 
@@ -205,7 +205,7 @@ def shortened(rows: Floats, dimensions: int, grid: Grid) -> Floats:
     return round_to_grid(short / norms[:, None], grid)
 
 
-def _bad_row(rows: Floats, first: int) -> Failure:
+def _bad_row(rows: Floats, first: int) -> ApiError:
     """Say which vector cannot be marked, and why."""
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))

@@ -24,13 +24,13 @@ from starlette.routing import BaseRoute
 from regionmarker._version import __version__
 from regionmarker.errors import OutsideError
 from regionmarker.gateway.console import Console
-from regionmarker.gateway.dialects.openai import Question
+from regionmarker.gateway.dialects.openai import EmbeddingRequest
 from regionmarker.gateway.drift import Canaries, RegionWatch
 from regionmarker.gateway.gateway import Gateway
-from regionmarker.gateway.logs import Notices
+from regionmarker.gateway.logs import RecentErrors
 from regionmarker.gateway.marking import StagedRollout
-from regionmarker.gateway.served_key import KeyWatch, Opened
-from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.gateway.served_key import KeyReloader, Opened
+from regionmarker.gateway.tenants.accounts import Accounts
 from regionmarker.vectors import Floats
 
 _QUIET = ("timestamp", "level", "event", "logger")
@@ -45,9 +45,9 @@ class Operations:
         What is run; its roll-out is replaced, and the watchers are added to what it does in the background.
     unmarked
         Who may be served unmarked vectors; see :class:`~regionmarker.gateway.marking.StagedRollout`.
-    notices
+    recent_errors
         The log's last complaints.
-    roster
+    accounts
         The tenants, where there is a database.
     canary_file
         Where the upstream's first answers are kept.
@@ -58,14 +58,14 @@ class Operations:
         gateway: Gateway,
         *,
         unmarked: str = "nobody",
-        notices: Notices | None = None,
-        roster: Roster | None = None,
+        recent_errors: RecentErrors | None = None,
+        accounts: Accounts | None = None,
         canary_file: Path | None = None,
     ) -> None:
         self.gateway = gateway
-        self.roster = roster
-        self.watch: KeyWatch | None = None
-        self._notices = notices
+        self.accounts = accounts
+        self.watch: KeyReloader | None = None
+        self._recent_errors = recent_errors
         self._started = datetime.now(UTC)
         registry = gateway.metrics.registry
         self._alarms = Gauge(
@@ -75,7 +75,7 @@ class Operations:
         for kind in ("regions", "model"):
             self._alarms.labels(kind).set(0)
         self.regions = RegionWatch(self._regions_alarm)
-        self.canaries = Canaries(self._embed, gateway.keyhold, self._model_alarm, canary_file)
+        self.canaries = Canaries(self._embed, gateway.served_key, self._model_alarm, canary_file)
         self.rollout = StagedRollout(unmarked, gateway.logger, registry, [self.regions])
         gateway.rollout = self.rollout
         gateway.background.append(self.canaries.run)
@@ -83,7 +83,7 @@ class Operations:
     def watch_key(self, path: Path, open_it: Callable[[], Opened], names: Callable[[], Sequence[str]] = tuple) -> None:
         """Follow the key file, and load it again on SIGHUP."""
         gateway = self.gateway
-        self.watch = KeyWatch(path, open_it, gateway.keyhold, gateway.logger, gateway.metrics.registry, names)
+        self.watch = KeyReloader(path, open_it, gateway.served_key, gateway.logger, gateway.metrics.registry, names)
         gateway.background.append(self.watch.run)
         gateway.reload = self.reload
 
@@ -101,24 +101,24 @@ class Operations:
 
     async def facts(self) -> dict[str, Any]:
         """Return what the console shows."""
-        snapshot = self.gateway.keyhold.current()
+        key = self.gateway.served_key.current()
         return {
             "now": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
             "version": __version__,
             "alarms": self.alarms(),
             "status": self._status(),
             "key": [
-                ("key id", snapshot.key_id),
-                ("commitment", snapshot.commitment or "not known: export the serving key again"),
-                ("version since the start", snapshot.version),
-                ("width and grid", f"{snapshot.width}, {snapshot.grid.value}"),
-                ("tenants in the key", len(snapshot.tenants)),
+                ("key id", key.key_id),
+                ("commitment", key.commitment or "not known: export the serving key again"),
+                ("version since the start", key.version),
+                ("width and grid", f"{key.width}, {key.grid.value}"),
+                ("tenants in the key", len(key.tenants)),
             ],
             "traffic": self._traffic(),
             "tenants": await self._tenants(),
-            "served": {"", *snapshot.tenants},
+            "served": {"", *key.tenants},
             "measured": sorted(self.rollout.measured.items()),
-            "errors": [_line(entry) for entry in (self._notices.latest() if self._notices else [])],
+            "errors": [_line(entry) for entry in (self._recent_errors.latest() if self._recent_errors else [])],
         }
 
     def alarms(self) -> list[str]:
@@ -162,10 +162,10 @@ class Operations:
         ]
 
     async def _tenants(self) -> Any:
-        if self.roster is None:
+        if self.accounts is None:
             return None
         try:
-            return await asyncio.to_thread(self.roster.entries)
+            return await asyncio.to_thread(self.accounts.all)
         except OutsideError as error:
             return str(error)
 
@@ -188,11 +188,11 @@ class Operations:
     async def _embed(self, texts: list[str]) -> Floats:
         """Ask the upstream past marking; the answer is compared here and goes nowhere."""
         gateway = self.gateway
-        width = gateway.keyhold.current().width
-        question = Question(
+        width = gateway.served_key.current().width
+        request = EmbeddingRequest(
             texts, in_tokens=False, model=gateway.upstream.model, base64=True, dimensions=None, user=None
         )
-        answer = await gateway.upstream.embed(question, width, lambda rows, _: [row.tobytes() for row in rows])
+        answer = await gateway.upstream.embed(request, width, lambda rows, _: [row.tobytes() for row in rows])
         return np.stack([np.frombuffer(vector, dtype=np.float32) for vector in answer.vectors])
 
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from regionmarker.gateway.errors import Failure, Headers, retry_headers
+from regionmarker.gateway.errors import ApiError, Headers, retry_headers
 from regionmarker.gateway.tenants import Tenant
 
 _KEPT = 10_000  # buckets; the full ones are forgotten beyond that
@@ -55,7 +55,7 @@ class Quotas:
         wait = (1.0 - left) * 60.0 / limit if limit else 60.0
         message = f"rate limit reached: {limit} requests a minute; come back in {duration(wait)}"
         headers = [*retry_headers(wait), *_headers(limit, left)]
-        raise Failure(429, "rate_limit_exceeded", message, headers=headers, kind="rate")
+        raise ApiError(429, "rate_limit_exceeded", message, headers=headers, kind="rate")
 
     def _keep(self, name: str, left: float, now: float) -> None:
         if len(self._buckets) >= _KEPT and name not in self._buckets:
@@ -82,15 +82,15 @@ _LONGEST = 1.0  # seconds that one refusal is held back
 _KEPT_doorway = 10_000
 
 
-class Doorway:
+class HeldRefusals:
     """Holds back refusals, a bounded number of them.
 
     Examples
     --------
     >>> async def come_twice():
-    ...     doorway = Doorway(room=1)
-    ...     await doorway.linger("acme", 0.01)  # the first time it is told at once
-    ...     return doorway.is_early("acme")
+    ...     refusals = HeldRefusals(room=1)
+    ...     await refusals.hold("acme", 0.01)  # the first time it is told at once
+    ...     return refusals.is_early("acme")
     >>> asyncio.run(come_twice())
     True
     """
@@ -105,7 +105,7 @@ class Doorway:
         """Tell whether this tenant comes before it was told to."""
         return self._clock() < self._told.get(tenant, 0.0)
 
-    async def linger(self, tenant: str, wait: float) -> None:
+    async def hold(self, tenant: str, wait: float) -> None:
         """Note that ``tenant`` is told to wait ``wait`` seconds; return when it may hear so."""
         now = self._clock()
         early = self._told.get(tenant, 0.0) - now

@@ -1,6 +1,6 @@
-"""The key that a gateway serves with: one immutable snapshot at a time, swapped whole.
+"""The key that a gateway serves with: one immutable key at a time, swapped whole.
 
-A request takes the snapshot once, at its start, so that every vector of one response is marked by one version of the
+A request takes the key once, at its start, so that every vector of one response is marked by one version of the
 key, whatever is loaded in the meantime. Only what a serving key holds is kept: a full key file is opened, its serving
 key is derived, and the rest is dropped.
 """
@@ -29,7 +29,7 @@ from regionmarker.vectors import Floats
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Snapshot(Sealed):
+class KeyVersion(Sealed):
     """One version of the key, ready to mark.
 
     Attributes
@@ -39,7 +39,7 @@ class Snapshot(Sealed):
     key_id
         The key's public name.
     version
-        Counts up with every swap of a :class:`Keyhold`.
+        Counts up with every swap of a :class:`ServedKey`.
     commitment
         What was published about the key, where it is known; serving keys of earlier versions do not tell.
     """
@@ -69,8 +69,8 @@ class Snapshot(Sealed):
         return self.marker.transform(rows, tenant=tenant, out=out)
 
 
-class Keyhold:
-    """Holds the snapshot that new requests are served with.
+class ServedKey:
+    """Holds the key that new requests are served with.
 
     Examples
     --------
@@ -78,37 +78,37 @@ class Keyhold:
     >>> rows = rng.standard_normal((400, 32)).astype(np.float32)
     >>> rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     >>> marker = RegionMarker(seed=1, pool=64, reservoir=256).fit([f"text {n}" for n in range(400)], embeddings=rows)
-    >>> hold = Keyhold(marker.key_.serving())
+    >>> hold = ServedKey(marker.key_.serving())
     >>> hold.current().version, hold.swap(marker.key_.serving(["acme"])).tenants, hold.current().version
     (1, ('acme',), 2)
     """
 
     def __init__(self, serving: ServingKey, *, commitment: str | None = None, normalise: bool = False) -> None:
         self._normalise = normalise
-        self._current = self._snapshot(serving, commitment, 1)
+        self._current = self._make(serving, commitment, 1)
 
-    def current(self) -> Snapshot:
-        """Return the snapshot; take it once a request."""
+    def current(self) -> KeyVersion:
+        """Return the key; take it once a request."""
         return self._current
 
-    def swap(self, serving: ServingKey, *, commitment: str | None = None) -> Snapshot:
+    def swap(self, serving: ServingKey, *, commitment: str | None = None) -> KeyVersion:
         """Serve new requests with another key; those under way finish with theirs."""
         if serving.width != self._current.width:
             raise InputError(
                 f"the new key is for width {serving.width}, the one in use for {self._current.width}: "
                 "start another gateway for another upstream model"
             )
-        self._current = self._snapshot(serving, commitment, self._current.version + 1)
+        self._current = self._make(serving, commitment, self._current.version + 1)
         return self._current
 
-    def _snapshot(self, serving: ServingKey, commitment: str | None, version: int) -> Snapshot:
+    def _make(self, serving: ServingKey, commitment: str | None, version: int) -> KeyVersion:
         marker = RegionMarker.from_serving(serving)
         marker.set_params(normalise=self._normalise)
-        snapshot = Snapshot(marker, serving.id, version, commitment)
+        key = KeyVersion(marker, serving.id, version, commitment)
         row = np.zeros((1, serving.width), dtype=np.float32)
         row[0, 0] = 1.0
-        snapshot.mark(row, "", np.empty_like(row))  # loads and compiles the kernel before the first request needs it
-        return snapshot
+        key.mark(row, "", np.empty_like(row))  # loads and compiles the kernel before the first request needs it
+        return key
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -155,7 +155,7 @@ def open_key(
 EVERY_SECONDS = 2.0
 
 
-class KeyWatch:
+class KeyReloader:
     """Watches a key file for a gateway.
 
     Parameters
@@ -164,7 +164,7 @@ class KeyWatch:
         The key file.
     open_it
         Opens and checks it, off the event loop; raises a ``RegionMarkerError`` where it is not fit to serve.
-    keyhold
+    served_key
         Whose key is swapped.
     logger, registry
         Where it is told.
@@ -176,14 +176,14 @@ class KeyWatch:
         self,
         path: Path,
         open_it: Callable[[], Opened],
-        keyhold: Keyhold,
+        served_key: ServedKey,
         logger: FilteringBoundLogger,
         registry: CollectorRegistry,
         names: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._names = names
         self._seen: tuple[str, tuple[str, ...]] = ("", ())
-        self._path, self._open, self._keyhold, self._logger = path, open_it, keyhold, logger
+        self._path, self._open, self._served_key, self._logger = path, open_it, served_key, logger
         self._seen = self._fingerprint()
         self._lock: asyncio.Lock | None = None
         self.trouble = ""
@@ -216,7 +216,7 @@ class KeyWatch:
             try:
                 opened = await asyncio.to_thread(self._open)
                 self._check(opened)
-                snapshot = await asyncio.to_thread(self._swap, opened)
+                key = await asyncio.to_thread(self._swap, opened)
             except (RegionMarkerError, OSError) as error:
                 self._seen = found  # tried: not again before it changes
                 self._complain(str(error))
@@ -225,14 +225,14 @@ class KeyWatch:
             self.trouble = ""
             self._stale.set(0)
             self._reloads.labels("swapped").inc()
-            self._logger.warning("serving with a new key", key_id=snapshot.key_id, version=snapshot.version)
+            self._logger.warning("serving with a new key", key_id=key.key_id, version=key.version)
             return True
 
-    def _swap(self, opened: Opened) -> Snapshot:
-        return self._keyhold.swap(opened.serving, commitment=opened.commitment)
+    def _swap(self, opened: Opened) -> KeyVersion:
+        return self._served_key.swap(opened.serving, commitment=opened.commitment)
 
     def _check(self, opened: Opened) -> None:
-        current = self._keyhold.current()
+        current = self._served_key.current()
         if opened.serving.width != current.width:
             raise InputError(
                 f"the new key is for width {opened.serving.width}, the one in use for {current.width}: "

@@ -82,10 +82,10 @@ class Server(uvicorn.Server):
         """Begin to listen, and say so: whoever waits for that line may connect."""
         self._doors = [one.dup() for one in sockets or [] for _ in range(_WATCHERS)]
         await super().startup(self._doors)
-        gateway, snapshot = self.gateway, self.gateway.keyhold.current()
+        gateway, key = self.gateway, self.gateway.served_key.current()
         gateway.logger.info(
             "listening", host=gateway.settings.host, port=self.port, upstream=gateway.upstream.name,
-            model=gateway.model, key_id=snapshot.key_id, version=snapshot.version,
+            model=gateway.model, key_id=key.key_id, version=key.version,
         )  # fmt: skip
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -33,7 +33,7 @@ class Settings:
         Inputs that may wait for their turn.
     patience
         Seconds that a request may wait for its turn.
-    lingering
+    held_refusals
         Refusals that may be held back at once, when clients do not wait as they were told.
     connect, read, total
         Seconds to reach the upstream, between two of its bytes, and for a whole request with all its retries.
@@ -65,7 +65,7 @@ class Settings:
     capacity: int = 4096
     queue: int = 8192
     patience: float = 2.0
-    lingering: int = 1024
+    held_refusals: int = 1024
     connect: float = 5.0
     read: float = 60.0
     total: float = 120.0
@@ -85,7 +85,7 @@ class Settings:
         for name in ("body_bytes", "patience", "connect", "read", "total", "attempts", "connections", "grace"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} must be above 0, but is {getattr(self, name)}")
-        for name in ("queue", "lingering", "drain_delay"):
+        for name in ("queue", "held_refusals", "drain_delay"):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} must not be below 0, but is {getattr(self, name)}")
 

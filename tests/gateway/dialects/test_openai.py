@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from regionmarker.gateway.dialects.openai import read_question
-from regionmarker.gateway.errors import Failure
+from regionmarker.gateway.dialects.openai import read_request
+from regionmarker.gateway.errors import ApiError
 
 STEADY = settings(derandomize=True, deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
 
@@ -32,7 +32,7 @@ def body(**fields) -> bytes:
     ],
 )
 def test_four_kinds_of_input_have_one_form(given, inputs, in_tokens):
-    question = read_question(body(input=given))
+    question = read_request(body(input=given))
     assert (question.inputs, question.in_tokens, len(question)) == (inputs, in_tokens, len(inputs))
 
 
@@ -45,8 +45,8 @@ def test_four_kinds_of_input_have_one_form(given, inputs, in_tokens):
     ids=lambda wrong: str(wrong)[:20],
 )
 def test_a_wrong_input_is_refused_by_name(wrong):
-    with pytest.raises(Failure) as refused:
-        read_question(body(input=wrong))
+    with pytest.raises(ApiError) as refused:
+        read_request(body(input=wrong))
     assert (refused.value.status, refused.value.param) == (400, "input")
 
 
@@ -60,22 +60,22 @@ def test_a_wrong_input_is_refused_by_name(wrong):
     ],
 )
 def test_a_wrong_field_is_refused_by_name(field, value):
-    with pytest.raises(Failure) as refused:
-        read_question(body(**{field: value}))
+    with pytest.raises(ApiError) as refused:
+        read_request(body(**{field: value}))
     assert (refused.value.status, refused.value.param) == (400, field)
     assert "$" not in refused.value.message
     assert "`" not in refused.value.message
 
 
 def test_an_unknown_field_is_refused_and_not_dropped():
-    with pytest.raises(Failure, match="truncate_prompt_tokens") as refused:
-        read_question(body(truncate_prompt_tokens=5))
+    with pytest.raises(ApiError, match="truncate_prompt_tokens") as refused:
+        read_request(body(truncate_prompt_tokens=5))
     assert refused.value.param == "truncate_prompt_tokens"
 
 
 def test_texts_are_not_repeated_in_complaints():
-    with pytest.raises(Failure) as refused:
-        read_question(body(input=["canary", 1], user="canary"))
+    with pytest.raises(ApiError) as refused:
+        read_request(body(input=["canary", 1], user="canary"))
     assert "canary" not in refused.value.message
 
 
@@ -83,8 +83,8 @@ def test_texts_are_not_repeated_in_complaints():
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(raw):
     try:
-        read_question(raw)
-    except Failure as failure:
+        read_request(raw)
+    except ApiError as failure:
         assert failure.status == 400  # noqa: PT017
 
 
@@ -99,8 +99,8 @@ json_values = st.recursive(
 @given(st.dictionaries(st.sampled_from(["input", "model", "dimensions", "user", "encoding_format", "x"]), json_values))
 def test_any_json_is_read_or_refused(fields):
     try:
-        question = read_question(json.dumps(fields).encode())
-    except Failure as failure:
+        question = read_request(json.dumps(fields).encode())
+    except ApiError as failure:
         assert failure.status == 400  # noqa: PT017
     else:
         assert 1 <= len(question) <= 2048

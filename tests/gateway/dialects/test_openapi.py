@@ -16,7 +16,7 @@ from schemathesis.core.parameters import ParameterLocation
 from tests.gateway.conftest import MODEL, PATIENCE, WIDTH, eventually
 
 from regionmarker.gateway.dialects.openapi import document
-from regionmarker.gateway.tenants import OpenDirectory, Tenant
+from regionmarker.gateway.tenants import OpenLookup, Tenant
 
 
 def without_large_arrays(part):
@@ -44,7 +44,7 @@ CHECKS = [
 ]
 
 
-class Directory(OpenDirectory):
+class Directory(OpenLookup):
     """Knows one key: a request without it is as wrong as any other."""
 
     async def find(self, api_key):

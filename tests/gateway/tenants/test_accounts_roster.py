@@ -1,4 +1,4 @@
-"""The roster, in SQLite and in PostgreSQL."""
+"""The accounts, in SQLite and in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,96 +11,96 @@ import pytest
 import sqlalchemy as sa
 
 from regionmarker.errors import InputError, OutsideError
-from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.gateway.tenants.accounts import Accounts
 from regionmarker.gateway.tenants.database import VERSION, open_database, schema_version
 
 LIMITS = {"requests_per_minute": 60, "inputs_in_flight": 9}
 
 
 @pytest.fixture
-def roster(database):
-    opened = Roster.open(database)
+def accounts(database):
+    opened = Accounts.open(database)
     yield opened
     opened.close()
 
 
-def entry(roster, name):
-    return next(found for found in roster.entries() if found.name == name)
+def entry(accounts, name):
+    return next(found for found in accounts.all() if found.name == name)
 
 
-def test_a_tenant_is_added_with_its_limits(roster):
-    key = roster.add("acme", limits=LIMITS, mode="shadow")
-    found = entry(roster, "acme")
+def test_a_tenant_is_added_with_its_limits(accounts):
+    key = accounts.add("acme", limits=LIMITS, mode="shadow")
+    found = entry(accounts, "acme")
     assert (found.requests_per_minute, found.inputs_in_flight, found.mode) == (60, 9, "shadow")
     assert found.api_key_ids == (key.split("-")[1],)
     assert found.active
 
 
-def test_the_key_itself_is_not_in_the_database(roster):
-    key = roster.add("acme")
-    with roster.engine.connect() as connection:
+def test_the_key_itself_is_not_in_the_database(accounts):
+    key = accounts.add("acme")
+    with accounts.engine.connect() as connection:
         rows = [
             str(row)
-            for table in sa.inspect(roster.engine).get_table_names()
+            for table in sa.inspect(accounts.engine).get_table_names()
             for row in connection.execute(sa.text(f'SELECT * FROM "{table}"'))
         ]
     assert not any(key in row or key.split("-", 2)[2] in row for row in rows)
     assert any(key.split("-")[1] in row for row in rows)  # the public id is: so rows were really read
 
 
-def test_a_tenant_is_added_once(roster):
-    roster.add("acme")
+def test_a_tenant_is_added_once(accounts):
+    accounts.add("acme")
     with pytest.raises(InputError, match=r"acme exists already: .* tenants renew acme"):
-        roster.add("acme")
+        accounts.add("acme")
     with pytest.raises(InputError, match="ACME differs from acme by case alone"):
-        roster.add("ACME")
-    assert len(roster.entries()) == 1
+        accounts.add("ACME")
+    assert len(accounts.all()) == 1
 
 
-def test_keys_are_renewed_and_revoked_one_by_one(roster):
-    first, second = roster.add("acme"), roster.renew("acme")
+def test_keys_are_renewed_and_revoked_one_by_one(accounts):
+    first, second = accounts.add("acme"), accounts.renew("acme")
     first_id, second_id = first.split("-")[1], second.split("-")[1]
-    assert roster.revoke("acme", first_id) == 1
-    assert entry(roster, "acme").api_key_ids == (second_id,)
-    assert entry(roster, "acme").revoked_key_ids == (first_id,)
+    assert accounts.revoke("acme", first_id) == 1
+    assert entry(accounts, "acme").api_key_ids == (second_id,)
+    assert entry(accounts, "acme").revoked_key_ids == (first_id,)
     with pytest.raises(InputError, match="no working API key"):
-        roster.revoke("acme", first_id)
-    assert roster.revoke("acme") == 1
-    assert roster.revoke("acme") == 0
-    assert not entry(roster, "acme").active
+        accounts.revoke("acme", first_id)
+    assert accounts.revoke("acme") == 1
+    assert accounts.revoke("acme") == 0
+    assert not entry(accounts, "acme").active
 
 
-def test_limits_and_mode_change_and_the_rest_stays(roster):
-    roster.add("acme", limits=LIMITS)
-    roster.change("acme", limits={"requests_per_minute": None}, mode="shadow")
-    found = entry(roster, "acme")
+def test_limits_and_mode_change_and_the_rest_stays(accounts):
+    accounts.add("acme", limits=LIMITS)
+    accounts.change("acme", limits={"requests_per_minute": None}, mode="shadow")
+    found = entry(accounts, "acme")
     assert (found.requests_per_minute, found.inputs_in_flight, found.mode) == (None, 9, "shadow")
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "-a", "é", "a" * 65, "a/b", "<b>", "a\n", "'; drop table x; --"])
 def test_bad_names_are_refused(tmp_path, name):
-    roster = Roster.open(str(tmp_path / "t.db"))
+    accounts = Accounts.open(str(tmp_path / "t.db"))
     with pytest.raises(InputError, match="a tenant's name has"):
-        roster.add(name)
-    roster.close()
+        accounts.add(name)
+    accounts.close()
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda roster: roster.add("a", mode="off"), "mode 'off' is not known: use mark or shadow"),
-        (lambda roster: roster.add("a", limits={"inputs_in_flight": -1}), "inputs_in_flight must be at least 1"),
-        (lambda roster: roster.change("ghost", mode="mark"), "there is no tenant 'ghost'"),
-        (lambda roster: roster.revoke("ghost"), "there is no tenant 'ghost'"),
-        (lambda roster: roster.renew("ghost"), "there is no tenant 'ghost'"),
+        (lambda accounts: accounts.add("a", mode="off"), "mode 'off' is not known: use mark or shadow"),
+        (lambda accounts: accounts.add("a", limits={"inputs_in_flight": -1}), "inputs_in_flight must be at least 1"),
+        (lambda accounts: accounts.change("ghost", mode="mark"), "there is no tenant 'ghost'"),
+        (lambda accounts: accounts.revoke("ghost"), "there is no tenant 'ghost'"),
+        (lambda accounts: accounts.renew("ghost"), "there is no tenant 'ghost'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path, call, message):
-    roster = Roster.open(str(tmp_path / "t.db"))
+    accounts = Accounts.open(str(tmp_path / "t.db"))
     with pytest.raises(InputError, match=message):
-        call(roster)
-    assert roster.entries() == []
-    roster.close()
+        call(accounts)
+    assert accounts.all() == []
+    accounts.close()
 
 
 # ---- the database itself

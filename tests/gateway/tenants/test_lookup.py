@@ -8,11 +8,11 @@ import threading
 
 import pytest
 
-from regionmarker.gateway.errors import Failure
+from regionmarker.gateway.errors import ApiError
 from regionmarker.gateway.tenants import Tenant
-from regionmarker.gateway.tenants.accounts import Roster, new_api_key
+from regionmarker.gateway.tenants.accounts import Accounts, new_api_key
 from regionmarker.gateway.tenants.database import open_database
-from regionmarker.gateway.tenants.lookup import DatabaseDirectory
+from regionmarker.gateway.tenants.lookup import DatabaseLookup
 
 LIMITS = {"requests_per_minute": 60, "inputs_in_flight": 9}
 
@@ -31,15 +31,15 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def roster(database):
-    opened = Roster.open(database)
+def accounts(database):
+    opened = Accounts.open(database)
     yield opened
     opened.close()
 
 
 def with_directory(database, clock, use, complain=lambda _: None):
     async def main():
-        directory = DatabaseDirectory(open_database(database), fresh=3.0, clock=clock, complain=complain)
+        directory = DatabaseLookup(open_database(database), fresh=3.0, clock=clock, complain=complain)
         try:
             return await use(directory)
         finally:
@@ -56,19 +56,19 @@ def count_queries(directory) -> list[str]:
     return asked
 
 
-def test_an_api_key_finds_its_tenant(database, roster, clock):
-    acme = roster.add("acme", limits=LIMITS, mode="shadow")
-    other = roster.add("other")
+def test_an_api_key_finds_its_tenant(database, accounts, clock):
+    acme = accounts.add("acme", limits=LIMITS, mode="shadow")
+    other = accounts.add("other")
 
     async def use(directory):
-        return [await directory.find(key) for key in (acme, other, roster.renew("acme"))]
+        return [await directory.find(key) for key in (acme, other, accounts.renew("acme"))]
 
     found = with_directory(database, clock, use)
     assert found == [Tenant("acme", 60, 9, "shadow"), Tenant("other"), Tenant("acme", 60, 9, "shadow")]
 
 
-def test_nobody_else_is_let_in(database, roster, clock):
-    key = roster.add("acme")
+def test_nobody_else_is_let_in(database, accounts, clock):
+    key = accounts.add("acme")
     forged = key[:-1] + ("A" if key[-1] != "A" else "B")  # the right id, one letter of the secret wrong
     strangers = ["", "acme", "sk-1", key.upper(), key + "x", key.split("-")[1], forged, new_api_key(), "\0", "ü" * 2000]
 
@@ -78,8 +78,8 @@ def test_nobody_else_is_let_in(database, roster, clock):
     assert with_directory(database, clock, use) == [None] * len(strangers)
 
 
-def test_a_tenant_under_load_costs_one_query(database, roster, clock):
-    key = roster.add("acme")
+def test_a_tenant_under_load_costs_one_query(database, accounts, clock):
+    key = accounts.add("acme")
 
     async def use(directory):
         asked = count_queries(directory)
@@ -90,7 +90,7 @@ def test_a_tenant_under_load_costs_one_query(database, roster, clock):
     assert len(with_directory(database, clock, use)) == 1
 
 
-def test_what_is_no_key_of_ours_costs_none(database, roster, clock):
+def test_what_is_no_key_of_ours_costs_none(database, accounts, clock):
     async def use(directory):
         asked = count_queries(directory)
         await directory.find("sk-something-else")
@@ -99,12 +99,12 @@ def test_what_is_no_key_of_ours_costs_none(database, roster, clock):
     assert with_directory(database, clock, use) == []
 
 
-def test_a_revoked_key_stops_working_when_the_answer_is_stale(database, roster, clock):
-    key = roster.add("acme")
+def test_a_revoked_key_stops_working_when_the_answer_is_stale(database, accounts, clock):
+    key = accounts.add("acme")
 
     async def use(directory):
         before = await directory.find(key)
-        roster.revoke("acme")
+        accounts.revoke("acme")
         clock.now += 2.9
         still = await directory.find(key)
         clock.now += 0.2
@@ -113,19 +113,19 @@ def test_a_revoked_key_stops_working_when_the_answer_is_stale(database, roster, 
     assert with_directory(database, clock, use) == ("acme", "acme", None)
 
 
-def test_a_change_of_limits_or_mode_arrives_too(database, roster, clock):
-    key = roster.add("acme")
+def test_a_change_of_limits_or_mode_arrives_too(database, accounts, clock):
+    key = accounts.add("acme")
 
     async def use(directory):
         await directory.find(key)
-        roster.change("acme", limits={"requests_per_minute": 5}, mode="shadow")
+        accounts.change("acme", limits={"requests_per_minute": 5}, mode="shadow")
         clock.now += 3.1
         return await directory.find(key)
 
     assert with_directory(database, clock, use) == Tenant("acme", 5, None, "shadow")
 
 
-def test_answers_do_not_pile_up(database, roster, clock, monkeypatch):
+def test_answers_do_not_pile_up(database, accounts, clock, monkeypatch):
     monkeypatch.setattr("regionmarker.gateway.tenants.lookup._REMEMBERED", 10)
 
     async def use(directory):
@@ -136,8 +136,8 @@ def test_answers_do_not_pile_up(database, roster, clock, monkeypatch):
     assert with_directory(database, clock, use) == (10, 0)
 
 
-def test_no_api_key_is_kept_in_memory(database, roster, clock):
-    key = roster.add("acme")
+def test_no_api_key_is_kept_in_memory(database, accounts, clock):
+    key = accounts.add("acme")
 
     async def use(directory):
         await directory.find(key)
@@ -148,8 +148,8 @@ def test_no_api_key_is_kept_in_memory(database, roster, clock):
     assert key not in kept
 
 
-def test_a_client_that_leaves_takes_nobody_with_it(database, roster, clock):
-    key = roster.add("acme")
+def test_a_client_that_leaves_takes_nobody_with_it(database, accounts, clock):
+    key = accounts.add("acme")
 
     async def use(directory):
         first = asyncio.ensure_future(directory.find(key))
@@ -166,9 +166,9 @@ def test_a_client_that_leaves_takes_nobody_with_it(database, roster, clock):
 
 def test_without_postgresql_nobody_is_let_in_and_with_it_again_all_are(postgres, clock):
     database = postgres.database()
-    roster = Roster.open(database)
-    key = roster.add("acme")
-    roster.close()
+    accounts = Accounts.open(database)
+    key = accounts.add("acme")
+    accounts.close()
 
     async def use(directory):
         assert (await directory.find(key)).name == "acme"
@@ -177,7 +177,7 @@ def test_without_postgresql_nobody_is_let_in_and_with_it_again_all_are(postgres,
             assert (await directory.find(key)).name == "acme"  # fresh answers outlive it
             clock.now += 3.1
             for api_key in (key, new_api_key()):
-                with pytest.raises(Failure, match="cannot be checked just now") as failure:
+                with pytest.raises(ApiError, match="cannot be checked just now") as failure:
                     await directory.find(api_key)
                 assert failure.value.status == 503
             directory.record("acme", requests=1, inputs=2, tokens=3)
@@ -186,16 +186,16 @@ def test_without_postgresql_nobody_is_let_in_and_with_it_again_all_are(postgres,
         return (await directory.find(key)).name
 
     assert with_directory(database, clock, use) == "acme"
-    roster = Roster.open(database)
-    assert roster.entries()[0].tokens == 3  # counted while it was away
-    roster.close()
+    accounts = Accounts.open(database)
+    assert accounts.all()[0].tokens == 3  # counted while it was away
+    accounts.close()
 
 
 def test_a_locked_or_broken_sqlite_file_lets_nobody_in(tmp_path, clock):
     path = tmp_path / "tenants.db"
-    roster = Roster.open(str(path))
-    key = roster.add("acme")
-    roster.close()
+    accounts = Accounts.open(str(path))
+    key = accounts.add("acme")
+    accounts.close()
     complaints = []
 
     async def use(directory):
@@ -203,7 +203,7 @@ def test_a_locked_or_broken_sqlite_file_lets_nobody_in(tmp_path, clock):
             other.execute("DROP TABLE api_keys")
         other.close()
         for _ in range(20):
-            with pytest.raises(Failure, match="cannot be checked just now"):
+            with pytest.raises(ApiError, match="cannot be checked just now"):
                 await directory.find(key)
         assert len(complaints) == 1  # not one a request
         assert "no such table" in str(complaints[0])
@@ -214,12 +214,12 @@ def test_a_locked_or_broken_sqlite_file_lets_nobody_in(tmp_path, clock):
 def test_a_database_that_hangs_is_given_up(tmp_path, clock, monkeypatch):
     monkeypatch.setattr("regionmarker.gateway.tenants.lookup.ANSWER_SECONDS", 0.05)
     path = tmp_path / "tenants.db"
-    Roster.open(str(path)).close()
+    Accounts.open(str(path)).close()
     released, complaints = threading.Event(), []
 
     async def use(directory):
         monkeypatch.setattr(directory, "_look_up", lambda *_: released.wait(60))
-        with pytest.raises(Failure, match="cannot be checked just now"):
+        with pytest.raises(ApiError, match="cannot be checked just now"):
             await directory.find(new_api_key())
         assert "does not answer in time" in str(complaints[0])
         released.set()

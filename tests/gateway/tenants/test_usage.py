@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from regionmarker.errors import OutsideError
-from regionmarker.gateway.tenants.accounts import Roster
+from regionmarker.gateway.tenants.accounts import Accounts
 from regionmarker.gateway.tenants.database import open_database, usage, usage_writers
 from regionmarker.gateway.tenants.usage import UsageWriter
 
@@ -155,9 +155,9 @@ def test_writers_of_long_ago_are_forgotten(engine):
 
 
 def test_the_roster_shows_the_sums(database, engine, writer):
-    roster = Roster(engine)
-    roster.add("acme")
+    accounts = Accounts(engine)
+    accounts.add("acme")
     writer.record("acme", requests=2, inputs=3, tokens=4)
     writer.flush()
-    (entry,) = roster.entries()
+    (entry,) = accounts.all()
     assert (entry.requests, entry.inputs, entry.tokens) == (2, 3, 4)

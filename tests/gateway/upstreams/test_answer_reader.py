@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from regionmarker.gateway.errors import Failure
+from regionmarker.gateway.errors import ApiError
 from regionmarker.gateway.upstreams.answer_reader import BLOCK, AnswerReader
 
 WIDTH = 5
@@ -94,7 +94,7 @@ def test_a_damaged_answer_is_refused_or_is_another_good_answer(data):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     try:
         found = read(bytes(body), 3, width=width)
-    except Failure as failure:
+    except ApiError as failure:
         assert failure.code == "upstream_invalid_response"  # noqa: PT017
         return
     items = json.loads(body.decode(errors="replace"), strict=False)["data"]
@@ -119,7 +119,7 @@ def test_the_word_embedding_elsewhere_does_no_harm(extra):
 
 @pytest.mark.parametrize("extra", [{"more": {"embedding": [1.0] * WIDTH}}, {"embedding": "AAAA"}])
 def test_a_vector_outside_the_data_is_refused(extra):
-    with pytest.raises(Failure):
+    with pytest.raises(ApiError):
         read(body_of(rows_of(2), coded=True, **extra), 2)
 
 
@@ -129,7 +129,7 @@ def test_the_one_bad_vector_of_many_is_named(letter, kind, width):
     rows = rows_of(9, width)
     bad = base64.b64encode(rows[7].tobytes())
     changed = bad[:4] + letter + bad[5:] if letter else base64.b64encode(rows[7, :-1].tobytes())
-    with pytest.raises(Failure, match="vector 7 ") as caught:
+    with pytest.raises(ApiError, match="vector 7 ") as caught:
         read(body_of(rows, coded=True).replace(bad, changed), 9, width=width)
     assert caught.value.kind == kind
 
@@ -144,7 +144,7 @@ def test_a_long_and_a_short_vector_do_not_make_up_for_each_other(cuts):
     body = body_of(rows, coded=True)
     for row, text in zip(rows, texts, strict=True):
         body = body.replace(base64.b64encode(row.tobytes()), text)
-    with pytest.raises(Failure, match=r"vector 0 has width 5\.25"):
+    with pytest.raises(ApiError, match=r"vector 0 has width 5\.25"):
         read(body, 2, cuts)
 
 
@@ -153,13 +153,13 @@ def test_what_never_ends_is_refused_before_it_is_long(beginning):
     reader = AnswerReader(2048, WIDTH, lambda rows, first: [b""] * len(rows))
     reader.feed(b'{"data":[{' + beginning)
     reader.feed(b" " * 400)
-    with pytest.raises(Failure, match="vector 0 is longer than"):
+    with pytest.raises(ApiError, match="vector 0 is longer than"):
         reader.feed(b" " * 1000)
 
 
 def test_a_row_cannot_be_used_twice():
     body = body_of(rows_of(2), coded=False).replace(b'"embedding": [', b'"embedding": 0, "other": [', 1)
-    with pytest.raises(Failure):
+    with pytest.raises(ApiError):
         read(body, 2)
 
 

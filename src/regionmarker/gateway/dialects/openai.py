@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 import pybase64
 
-from regionmarker.gateway.errors import Failure, bad_request
+from regionmarker.gateway.errors import ApiError, bad_request
 from regionmarker.gateway.settings import MOST_INPUTS, MOST_TOKENS, MOST_TOKENS_IN_ALL
 from regionmarker.vectors import Floats
 
@@ -39,7 +39,7 @@ _decoder = msgspec.json.Decoder(_Body)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Question:
+class EmbeddingRequest:
     """What a client asks, in one form whatever form it came in.
 
     Attributes
@@ -63,18 +63,18 @@ class Question:
         return len(self.inputs)
 
 
-def read_question(body: bytes) -> Question:
+def read_request(body: bytes) -> EmbeddingRequest:
     """Read and check a request's body.
 
     Examples
     --------
-    >>> question = read_question(b'{"model": "m", "input": [1, 2, 3]}')
-    >>> question.inputs, question.in_tokens, question.base64
+    >>> request = read_request(b'{"model": "m", "input": [1, 2, 3]}')
+    >>> request.inputs, request.in_tokens, request.base64
     ([[1, 2, 3]], True, False)
-    >>> read_question(b'{"model": "m", "input": ["a", 1]}')
+    >>> read_request(b'{"model": "m", "input": ["a", 1]}')
     Traceback (most recent call last):
     ...
-    regionmarker.gateway.errors.Failure: 'input' must be a string, or a list of strings, tokens or ...
+    regionmarker.gateway.errors.ApiError: 'input' must be a string, or a list of strings, tokens or ...
     """
     try:
         asked = _decoder.decode(body)
@@ -83,7 +83,7 @@ def read_question(body: bytes) -> Question:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise bad_request("the body of the request is not valid JSON", code="invalid_json") from None
     inputs, in_tokens = _inputs(asked.input)
-    return Question(
+    return EmbeddingRequest(
         inputs=inputs,
         in_tokens=in_tokens,
         model=asked.model,
@@ -128,7 +128,7 @@ def _check_tokens(inputs: list[list[int]]) -> None:
         )
 
 
-def _explain(complaint: str) -> Failure:
+def _explain(complaint: str) -> ApiError:
     """Put a complaint of the decoder into OpenAI's words; it names places and types, never values."""
     if missing := _MISSING.search(complaint):
         return bad_request(
@@ -150,7 +150,7 @@ def _explain(complaint: str) -> Failure:
 # row by row as they are marked, so that a large answer is ready as soon as its last row has come, and it is sent in
 # pieces: nothing is ever held twice.
 
-Coded = bytes | memoryview
+EncodedVector = bytes | memoryview
 """One vector as it is sent, without the quotes around it."""
 
 _PIECE = 1 << 19  # bytes sent at once
@@ -159,11 +159,11 @@ _PIECE = 1 << 19  # bytes sent at once
 class Format(NamedTuple):
     """How vectors are written."""
 
-    encode: Callable[[Floats], list[Coded]]
+    encode: Callable[[Floats], list[EncodedVector]]
     quote: bytes  # what stands around each
 
 
-def as_base64(rows: Floats) -> list[Coded]:
+def as_base64(rows: Floats) -> list[EncodedVector]:
     """Return each row (n, D) in base64.
 
     Examples
@@ -179,7 +179,7 @@ def as_base64(rows: Floats) -> list[Coded]:
     return [coded[start : start + size] for start in range(0, len(coded), size)]
 
 
-def as_numbers(rows: Floats) -> list[Coded]:
+def as_numbers(rows: Floats) -> list[EncodedVector]:
     """Return each row (n, D) as a JSON list of the shortest numbers that read back as the same float32.
 
     Examples
@@ -202,7 +202,7 @@ def _befores(magnitude: int, quote: bytes) -> list[bytes]:
     return [begin, *(middle % index for index in range(1, 1 << magnitude))]
 
 
-def body_of(vectors: Sequence[Coded], model: str, tokens: int, quote: bytes = b"") -> list[Coded]:
+def body_of(vectors: Sequence[EncodedVector], model: str, tokens: int, quote: bytes = b"") -> list[EncodedVector]:
     """Return the body in parts, to be joined or sent one after the other.
 
     Examples
@@ -211,13 +211,13 @@ def body_of(vectors: Sequence[Coded], model: str, tokens: int, quote: bytes = b"
     {"object":"list","data":[{"object":"embedding","index":0,"embedding":[1.0]}],"model":"m","usage":{"prompt_tokens":3,...
     """
     befores = _befores(len(vectors).bit_length(), quote)
-    parts: list[Coded] = [part for pair in zip(befores, vectors, strict=False) for part in pair]
+    parts: list[EncodedVector] = [part for pair in zip(befores, vectors, strict=False) for part in pair]
     end = b'%b}],"model":%b,"usage":{"prompt_tokens":%d,"total_tokens":%d}}'
     parts.append(end % (quote, orjson.dumps(model), tokens, tokens))
     return parts
 
 
-def pieces(parts: Sequence[Coded], size: int = _PIECE) -> Iterator[bytes]:
+def pieces(parts: Sequence[EncodedVector], size: int = _PIECE) -> Iterator[bytes]:
     """Join parts into pieces of about ``size`` bytes.
 
     Examples

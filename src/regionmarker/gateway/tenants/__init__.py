@@ -35,7 +35,7 @@ class Tenant:
     mode: Mode = "mark"
 
 
-class TenantDirectory(Protocol):
+class TenantLookup(Protocol):
     """Where tenants are looked up and their usage is kept."""
 
     async def find(self, api_key: str) -> Tenant | None:
@@ -51,13 +51,13 @@ class TenantDirectory(Protocol):
         ...
 
 
-class OpenDirectory:
+class OpenLookup:
     """Without a database everyone is the default tenant; for a gateway that only this machine can reach.
 
     Examples
     --------
     >>> import asyncio
-    >>> asyncio.run(OpenDirectory().find("anything"))
+    >>> asyncio.run(OpenLookup().find("anything"))
     Tenant(name='', requests_per_minute=None, inputs_in_flight=None, mode='mark')
     """
 

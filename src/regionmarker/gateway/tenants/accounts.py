@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import sqlalchemy as sa
 
 from regionmarker.errors import InputError
-from regionmarker.gateway.tenants.database import api_keys, open_database, reading, tenants, told, usage, writing
+from regionmarker.gateway.tenants.database import api_keys, explained, open_database, reading, tenants, usage, writing
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
@@ -69,7 +69,7 @@ def matches(api_key: str, stored: str | None) -> bool:
     return same and stored is not None
 
 
-# The roster: adding, listing, changing and revoking tenants.
+# Accounts: adding, listing, changing and revoking tenants.
 
 MODES = ("mark", "shadow")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -97,8 +97,8 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """What the roster says of one tenant."""
+class Account:
+    """What is known of one tenant."""
 
     name: str
     mode: str
@@ -117,21 +117,21 @@ class Entry:
         return bool(self.api_key_ids)
 
 
-class Roster:
+class Accounts:
     """The tenants of one database. Every method is one transaction.
 
     Examples
     --------
     >>> import tempfile
-    >>> roster = Roster.open(tempfile.mkdtemp() + "/tenants.db")
-    >>> key = roster.add("acme", limits={"requests_per_minute": 600})
-    >>> [(entry.name, entry.active) for entry in roster.entries()]
+    >>> accounts = Accounts.open(tempfile.mkdtemp() + "/tenants.db")
+    >>> key = accounts.add("acme", limits={"requests_per_minute": 600})
+    >>> [(account.name, account.active) for account in accounts.all()]
     [('acme', True)]
-    >>> roster.revoke("acme")
+    >>> accounts.revoke("acme")
     1
-    >>> roster.entries()[0].active
+    >>> accounts.all()[0].active
     False
-    >>> roster.close()
+    >>> accounts.close()
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -150,7 +150,7 @@ class Roster:
         """Enter a tenant; return its first API key, which is nowhere stored."""
         check_name(name)
         check_mode(mode)
-        with told(self.engine), writing(self.engine) as connection:
+        with explained(self.engine), writing(self.engine) as connection:
             same = sa.select(tenants.c.name).where(tenants.c.folded == name.lower())
             known = connection.execute(same).scalar()
             if known is not None:
@@ -165,7 +165,7 @@ class Roster:
 
     def renew(self, name: str) -> str:
         """Give a tenant a further API key; the others go on working until they are revoked."""
-        with told(self.engine), writing(self.engine) as connection:
+        with explained(self.engine), writing(self.engine) as connection:
             _must_exist(connection, name)
             return _give_key(connection, name)
 
@@ -175,32 +175,32 @@ class Roster:
             check_mode(mode)
         Limits(**(limits or {}))
         values = {**(limits or {}), **({} if mode is None else {"mode": mode})}
-        with told(self.engine), writing(self.engine) as connection:
+        with explained(self.engine), writing(self.engine) as connection:
             _must_exist(connection, name)
             if values:
                 connection.execute(sa.update(tenants).where(tenants.c.name == name).values(**values))
 
     def revoke(self, name: str, key_id: str | None = None) -> int:
-        """Revoke all API keys of a tenant, or one; return how many were revoked. The tenant stays on the roster."""
+        """Revoke all API keys of a tenant, or one; return how many were revoked. The tenant stays in the database."""
         chosen = (api_keys.c.tenant == name) & api_keys.c.revoked.is_(None)
         if key_id is not None:
             chosen &= api_keys.c.id == key_id
-        with told(self.engine), writing(self.engine) as connection:
+        with explained(self.engine), writing(self.engine) as connection:
             _must_exist(connection, name)
             done = connection.execute(sa.update(api_keys).where(chosen).values(revoked=_now()))
             if key_id is not None and done.rowcount == 0:
                 raise InputError(f"tenant {name} has no working API key {key_id}: see tenants list")
             return int(done.rowcount)
 
-    def entries(self) -> list[Entry]:
+    def all(self) -> list[Account]:
         """Return every tenant that ever was, by name, with its usage so far."""
         totals = [sa.func.sum(usage.c[unit]).label(unit) for unit in ("requests", "inputs", "tokens")]
-        with told(self.engine), reading(self.engine) as connection:
+        with explained(self.engine), reading(self.engine) as connection:
             rows = connection.execute(sa.select(tenants).order_by(tenants.c.name)).mappings().all()
             keys = connection.execute(sa.select(api_keys).order_by(api_keys.c.created, api_keys.c.id)).mappings().all()
             used = connection.execute(sa.select(usage.c.tenant, *totals).group_by(usage.c.tenant)).mappings().all()
         sums = {row["tenant"]: row for row in used}
-        return [_entry(row, [key for key in keys if key["tenant"] == row["name"]], sums) for row in rows]
+        return [_account(row, [key for key in keys if key["tenant"] == row["name"]], sums) for row in rows]
 
 
 def check_name(name: str) -> None:
@@ -239,9 +239,9 @@ def _must_exist(connection: Connection, name: str) -> None:
         raise InputError(f"there is no tenant {name[:80]!r}: see tenants list")
 
 
-def _entry(row: Any, keys: list[Any], sums: dict[str, Any]) -> Entry:
+def _account(row: Any, keys: list[Any], sums: dict[str, Any]) -> Account:
     used = sums.get(row["name"], {})
-    return Entry(
+    return Account(
         name=row["name"],
         mode=row["mode"],
         requests_per_minute=row["requests_per_minute"],

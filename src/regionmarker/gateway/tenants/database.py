@@ -86,7 +86,7 @@ def open_database(address: str) -> Engine:
     """
     engine = _engine(_url(address))
     try:
-        with told(engine), writing(engine) as connection:
+        with explained(engine), writing(engine) as connection:
             _create(connection)
     except BaseException:
         engine.dispose()
@@ -109,7 +109,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 @contextlib.contextmanager
-def told(engine: Engine) -> Iterator[None]:
+def explained(engine: Engine) -> Iterator[None]:
     """Turn what a database driver raises into one sentence that names the database and no password."""
     try:
         yield

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Self
 import sqlalchemy as sa
 
 from regionmarker.errors import OutsideError
-from regionmarker.gateway.errors import Failure, retry_headers
+from regionmarker.gateway.errors import ApiError, retry_headers
 from regionmarker.gateway.tenants import Tenant
 from regionmarker.gateway.tenants.accounts import api_key_id, digest_of, matches
-from regionmarker.gateway.tenants.database import api_keys, open_database, reading, shown, tenants, told
+from regionmarker.gateway.tenants.database import api_keys, explained, open_database, reading, shown, tenants
 from regionmarker.gateway.tenants.usage import UsageWriter
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class _Answer:
     until: float
 
 
-class DatabaseDirectory:
+class DatabaseLookup:
     """Tenants in a database that several gateways share.
 
     Parameters
@@ -57,13 +57,13 @@ class DatabaseDirectory:
     Examples
     --------
     >>> import tempfile
-    >>> from regionmarker.gateway.tenants.accounts import Roster
+    >>> from regionmarker.gateway.tenants.accounts import Accounts
     >>> database = tempfile.mkdtemp() + "/tenants.db"
-    >>> roster = Roster.open(database)
-    >>> key = roster.add("acme")
-    >>> roster.close()
+    >>> accounts = Accounts.open(database)
+    >>> key = accounts.add("acme")
+    >>> accounts.close()
     >>> async def who(*keys):
-    ...     directory = DatabaseDirectory.open(database)
+    ...     directory = DatabaseLookup.open(database)
     ...     found = [await directory.find(key) for key in keys]
     ...     await directory.close()
     ...     return [tenant and tenant.name for tenant in found]
@@ -147,14 +147,14 @@ class DatabaseDirectory:
             self._answers.popitem(last=False)
         return tenant
 
-    def _closed(self, error: OutsideError) -> Failure:
+    def _closed(self, error: OutsideError) -> ApiError:
         """Tell the operator why, now and then, and the client no more than that it is not its fault."""
         now = self._clock()
         if now >= self._quiet_until:
             self._quiet_until = now + _QUIET_SECONDS
             self._complain(error)
         message = "accounts cannot be checked just now: try again"
-        return Failure(503, "accounts_unavailable", message, headers=retry_headers(1.0), kind="directory")
+        return ApiError(503, "accounts_unavailable", message, headers=retry_headers(1.0), kind="directory")
 
     def _asked(self, digest: str, done: asyncio.Future[Tenant | None]) -> None:
         self._asking.pop(digest, None)
@@ -168,7 +168,7 @@ class DatabaseDirectory:
             .join(tenants, tenants.c.name == api_keys.c.tenant)
             .where(api_keys.c.id == key_id)
         )
-        with told(self.engine), reading(self.engine) as connection:
+        with explained(self.engine), reading(self.engine) as connection:
             row = connection.execute(query).mappings().first()
         if not matches(api_key, None if row is None else row["digest"]) or row is None or row["revoked"] is not None:
             return None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from regionmarker.errors import OutsideError
-from regionmarker.gateway.tenants.database import told, usage, usage_writers, writing
+from regionmarker.gateway.tenants.database import explained, usage, usage_writers, writing
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
@@ -76,7 +76,7 @@ class UsageWriter:
         """Write what has gathered; what cannot be written is kept, and counts once however often it is tried."""
         with self._flushing:
             while self._take():
-                with told(self._engine), writing(self._engine) as connection:
+                with explained(self._engine), writing(self._engine) as connection:
                     self._write(connection)
                 self._pending = Counter()
 

@@ -18,7 +18,7 @@ import numpy as np
 import orjson
 import pybase64
 
-from regionmarker.gateway.dialects.openai import Coded
+from regionmarker.gateway.dialects.openai import EncodedVector
 from regionmarker.gateway.errors import invalid_answer
 from regionmarker.vectors import Floats
 
@@ -52,7 +52,7 @@ class _Skeleton(msgspec.Struct):
 
 _skeletons = msgspec.json.Decoder(_Skeleton)
 _numbers = msgspec.json.Decoder(list[float])
-_Take = Callable[[Floats, int], list[Coded]]
+_Take = Callable[[Floats, int], list[EncodedVector]]
 
 
 class AnswerReader:
@@ -89,7 +89,7 @@ class AnswerReader:
         self._coded: list[memoryview] = []  # rows of the block that are still to be decoded
         self._held = 0  # rows in the block
         self._seen = 0  # rows in all
-        self._served: list[Coded] = []
+        self._served: list[EncodedVector] = []
         self._buffer = bytearray()  # bytes that are not understood yet
         self._skeleton: list[bytes | bytearray] = []
         self._size = 0
@@ -126,7 +126,7 @@ class AnswerReader:
                 "too_large", f"the upstream's vector {self._seen} is longer than {self._longest} bytes"
             )
 
-    def finish(self) -> list[Coded]:
+    def finish(self) -> list[EncodedVector]:
         """Check the whole and return the vectors in the order of the inputs."""
         self._flush()
         try:

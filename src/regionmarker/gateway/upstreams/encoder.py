@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from regionmarker.errors import InputError, RegionMarkerError
-from regionmarker.gateway.dialects.openai import Coded, Question
-from regionmarker.gateway.errors import Failure, bad_request, invalid_answer
+from regionmarker.gateway.dialects.openai import EmbeddingRequest, EncodedVector
+from regionmarker.gateway.errors import ApiError, bad_request, invalid_answer
 from regionmarker.gateway.metrics import Metrics
 from regionmarker.gateway.upstreams.answer_reader import BLOCK
-from regionmarker.gateway.upstreams.protocol import Embedded, Take
+from regionmarker.gateway.upstreams.protocol import MarkBlock, UpstreamAnswer
 from regionmarker.vectors import Encoder, Floats
 
 
@@ -40,28 +40,28 @@ class EncoderUpstream:
         """Say yes: it is in this process."""
         return True
 
-    async def embed(self, question: Question, width: int, take: Take) -> Embedded:
+    async def embed(self, request: EmbeddingRequest, width: int, mark_block: MarkBlock) -> UpstreamAnswer:
         """Embed in the thread, mark here."""
         loop = asyncio.get_running_loop()
         started, outcome = loop.time(), "failed"
         try:
-            rows, tokens = await loop.run_in_executor(self._thread, self._encode, question.inputs)
+            rows, tokens = await loop.run_in_executor(self._thread, self._encode, request.inputs)
             outcome = "ok"
         except InputError as error:
             raise bad_request(f"'input' cannot be embedded: {error}", "input") from None
         except RegionMarkerError:
-            raise Failure(502, "upstream_error", "the encoder failed", kind="encoder") from None
+            raise ApiError(502, "upstream_error", "the encoder failed", kind="encoder") from None
         finally:
             self._metrics.asked(self.name, outcome, loop.time() - started)
-        if rows.shape != (len(question), width):
+        if rows.shape != (len(request), width):
             what = f"the encoder gave vectors of width {rows.shape[-1]}, where {width} is expected"
             raise invalid_answer("width", what)
-        vectors: list[Coded] = []
+        vectors: list[EncodedVector] = []
         for first in range(0, len(rows), BLOCK):
-            vectors += take(rows[first : first + BLOCK], first)
+            vectors += mark_block(rows[first : first + BLOCK], first)
             if first:
                 await asyncio.sleep(0)  # others want their turn
-        return Embedded(vectors, tokens)
+        return UpstreamAnswer(vectors, tokens)
 
     def _encode(self, texts: Any) -> tuple[Floats, int]:
         return self._encoder.encode(texts), self._count(texts)

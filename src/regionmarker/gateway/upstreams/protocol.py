@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from regionmarker.gateway.dialects.openai import Coded, Question
+from regionmarker.gateway.dialects.openai import EmbeddingRequest, EncodedVector
 from regionmarker.vectors import Floats
 
-Take = Callable[[Floats, int], list[Coded]]
+MarkBlock = Callable[[Floats, int], list[EncodedVector]]
 """Marks and encodes a block of clean rows (n, D), given the number of its first; the only way into a response."""
 
 
-class Embedded(NamedTuple):
+class UpstreamAnswer(NamedTuple):
     """An upstream's whole answer, marked and encoded."""
 
-    vectors: list[Coded]  # in the order of the inputs
+    vectors: list[EncodedVector]  # in the order of the inputs
     tokens: int
 
 
@@ -45,8 +45,8 @@ class Upstream(Protocol):
         """Tell whether it can be reached, without asking the model anything."""
         ...
 
-    async def embed(self, question: Question, width: int, take: Take) -> Embedded:
-        """Embed the inputs, handing every block of rows to ``take``; raise a ``Failure`` that the client may see."""
+    async def embed(self, request: EmbeddingRequest, width: int, mark_block: MarkBlock) -> UpstreamAnswer:
+        """Embed the inputs, handing every block of rows to ``mark_block``; raise an ``ApiError``."""
         ...
 
     async def close(self) -> None:

@@ -15,21 +15,21 @@ import orjson
 from regionmarker.crypto.secret import Secret
 from regionmarker.encoders.http_messages import endpoint_of, redact, seconds_to_wait, server_message
 from regionmarker.errors import InputError
-from regionmarker.gateway.dialects.openai import Question
-from regionmarker.gateway.errors import Failure, invalid_answer, retry_headers
+from regionmarker.gateway.dialects.openai import EmbeddingRequest
+from regionmarker.gateway.errors import ApiError, invalid_answer, retry_headers
 from regionmarker.gateway.metrics import Metrics
 from regionmarker.gateway.settings import Settings
 from regionmarker.gateway.upstreams.answer_reader import AnswerReader
 from regionmarker.gateway.upstreams.dialects import Dialect
-from regionmarker.gateway.upstreams.protocol import Embedded, Take
-from regionmarker.gateway.upstreams.retries import Patience, RetryBudget, TryAgain
+from regionmarker.gateway.upstreams.protocol import MarkBlock, UpstreamAnswer
+from regionmarker.gateway.upstreams.retries import Retrier, RetryableError, RetryBudget
 
 _NO_RETRY = [(b"x-should-retry", b"false")]
 _LONGEST_WAIT = 120.0  # seconds that a client may be told to wait
 _CLIENTS_FAULT = frozenset({400, 413, 422})
 
 
-def refusal(status: int, headers: Mapping[str, str], body: bytes, api_key: str, inputs: Sequence[object]) -> Failure:
+def refusal(status: int, headers: Mapping[str, str], body: bytes, api_key: str, inputs: Sequence[object]) -> ApiError:
     """Translate a response other than 200: OpenAI's shape, TEI's flat one, FastAPI's, or HTML.
 
     Nothing of the inputs and of the upstream's API key is passed on.
@@ -45,7 +45,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, api_key: str, 
     if status in _CLIENTS_FAULT:
         texts = [one for one in inputs if isinstance(one, str)]
         said = redact(server_message(body), api_key, texts) or "no message"
-        return Failure(
+        return ApiError(
             400, "upstream_refused", f"the upstream refused the request: {said}", param="input", kind=str(status)
         )
     if status == 429:
@@ -53,27 +53,27 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, api_key: str, 
     if status == 503:
         return _overloaded(503, "upstream_overloaded", "the upstream is overloaded", headers, body)
     if status in (408, 409, 424, 500, 502, 504):
-        return TryAgain(
+        return RetryableError(
             502, "upstream_error", f"the upstream failed with {status}", headers=_NO_RETRY, kind=str(status)
         )
     what = f"the upstream answered {status}, which the operator of this gateway has to look at"
-    return Failure(502, "upstream_error", what, headers=_NO_RETRY, kind=str(status))
+    return ApiError(502, "upstream_error", what, headers=_NO_RETRY, kind=str(status))
 
 
-def _overloaded(status: int, code: str, message: str, headers: Mapping[str, str], body: bytes) -> Failure:
+def _overloaded(status: int, code: str, message: str, headers: Mapping[str, str], body: bytes) -> ApiError:
     wait = seconds_to_wait(headers)
     told = retry_headers(1.0 if wait is None else min(wait, _LONGEST_WAIT))
     if b"insufficient_quota" in body:  # waiting does not fill an account
-        return Failure(status, code, message, headers=_NO_RETRY, kind=str(status))
-    return TryAgain(status, code, message, headers=told, kind=str(status)).after(wait)
+        return ApiError(status, code, message, headers=_NO_RETRY, kind=str(status))
+    return RetryableError(status, code, message, headers=told, kind=str(status)).after(wait)
 
 
-def is_too_large(failure: Failure) -> bool:
-    """Tell whether the upstream would take fewer inputs at a time: TEI takes 32, and says so with 413 or 422."""
+def is_too_large(failure: ApiError) -> bool:
+    """Tell whether the upstream would mark_block fewer inputs at a time: TEI takes 32, and says so with 413 or 422."""
     return failure.code == "upstream_refused" and ("batch" in failure.message.lower() or failure.kind == "413")
 
 
-def wants_no_base64(failure: Failure) -> bool:
+def wants_no_base64(failure: ApiError) -> bool:
     """Tell whether the upstream does not know base64, or not even the field."""
     return failure.code == "upstream_refused" and "encoding_format" in failure.message
 
@@ -126,7 +126,7 @@ class RemoteUpstream:
         self._key = Secret(api_key.strip().encode())
         self._batch = batch or dialect.batch
         self._base64 = dialect.base64
-        self._patience = Patience(settings.attempts, RetryBudget(), self._note_retry)
+        self._retrier = Retrier(settings.attempts, RetryBudget(), self._note_retry)
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
@@ -155,14 +155,14 @@ class RemoteUpstream:
         except (aiohttp.ClientError, TimeoutError, OSError):
             return False
 
-    async def embed(self, question: Question, width: int, take: Take) -> Embedded:
+    async def embed(self, request: EmbeddingRequest, width: int, mark_block: MarkBlock) -> UpstreamAnswer:
         """Ask for all inputs, in as many requests as the server's limit makes necessary."""
         deadline = asyncio.get_running_loop().time() + self._settings.total
         try:
             async with asyncio.timeout_at(deadline):
-                return await self._split(question, 0, len(question), width, take, deadline)
+                return await self._split(request, 0, len(request), width, mark_block, deadline)
         except TimeoutError:
-            raise Failure(
+            raise ApiError(
                 504, "upstream_timeout", f"the upstream took more than {self._settings.total:g} s", headers=_NO_RETRY,
                 kind="total",
             ) from None  # fmt: skip
@@ -173,16 +173,16 @@ class RemoteUpstream:
             await self._session.close()
 
     async def _split(
-        self, question: Question, first: int, last: int, width: int, take: Take, deadline: float
-    ) -> Embedded:
+        self, request: EmbeddingRequest, first: int, last: int, width: int, mark_block: MarkBlock, deadline: float
+    ) -> UpstreamAnswer:
         """Ask for inputs ``first`` to ``last``; in parts, when they are more than one request holds."""
         if last - first <= self._batch:
-            return await self._whole(question, first, last, width, take, deadline)
+            return await self._whole(request, first, last, width, mark_block, deadline)
         turns = asyncio.Semaphore(_PARTS_AT_ONCE)
 
-        async def part(start: int, end: int) -> Embedded:
+        async def part(start: int, end: int) -> UpstreamAnswer:
             async with turns:
-                return await self._whole(question, start, end, width, take, deadline)
+                return await self._whole(request, start, end, width, mark_block, deadline)
 
         bounds = [(start, min(start + self._batch, last)) for start in range(first, last, self._batch)]
         tasks = [asyncio.ensure_future(part(*bound)) for bound in bounds]
@@ -194,44 +194,46 @@ class RemoteUpstream:
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
         vectors = [vector for answer in answers for vector in answer.vectors]
-        return Embedded(vectors, sum(answer.tokens for answer in answers))
+        return UpstreamAnswer(vectors, sum(answer.tokens for answer in answers))
 
     async def _whole(
-        self, question: Question, first: int, last: int, width: int, take: Take, deadline: float
-    ) -> Embedded:
+        self, request: EmbeddingRequest, first: int, last: int, width: int, mark_block: MarkBlock, deadline: float
+    ) -> UpstreamAnswer:
         """Ask for inputs that should fit one request; learn from the server if they do not."""
-        inputs, base64 = question.inputs[first:last], self._base64
+        inputs, base64 = request.inputs[first:last], self._base64
         try:
-            return await self._patience.ask(lambda: self._ask(question, inputs, width, take, first), deadline)
-        except Failure as failure:
+            return await self._retrier.ask(lambda: self._ask(request, inputs, width, mark_block, first), deadline)
+        except ApiError as failure:
             if base64 and wants_no_base64(failure):
                 self._base64 = False
             elif len(inputs) > 1 and is_too_large(failure):
                 self._batch = min(self._batch, (len(inputs) + 1) // 2)
             else:
                 raise
-        return await self._split(question, first, last, width, take, deadline)
+        return await self._split(request, first, last, width, mark_block, deadline)
 
-    async def _ask(self, question: Question, inputs: Sequence[object], width: int, take: Take, first: int) -> Embedded:
+    async def _ask(
+        self, request: EmbeddingRequest, inputs: Sequence[object], width: int, mark_block: MarkBlock, first: int
+    ) -> UpstreamAnswer:
         """Ask once."""
         loop = asyncio.get_running_loop()
         started, outcome = loop.time(), "cancelled"
-        reader = AnswerReader(len(inputs), width, lambda rows, row: take(rows, first + row))
+        reader = AnswerReader(len(inputs), width, lambda rows, row: mark_block(rows, first + row))
         try:
-            await self._post(self._body(question, inputs), inputs, reader)
+            await self._post(self._body(request, inputs), inputs, reader)
             vectors = reader.finish()
             if self._dialect.names_model and reader.model not in (None, self.model):
                 raise invalid_answer("model", "the upstream answered with another model than it was asked for")
             outcome = "ok"
-        except Failure as failure:
+        except ApiError as failure:
             outcome = failure.kind or "refused"
             raise
         finally:
             self._metrics.asked(self.name, outcome, loop.time() - started)
         tokens = reader.tokens
         if tokens is None:
-            tokens = sum(map(len, inputs)) if question.in_tokens else 0  # type: ignore[arg-type]
-        return Embedded(vectors, tokens)
+            tokens = sum(map(len, inputs)) if request.in_tokens else 0  # type: ignore[arg-type]
+        return UpstreamAnswer(vectors, tokens)
 
     async def _post(self, body: bytes, inputs: Sequence[object], reader: AnswerReader) -> None:
         data: Any = io.BytesIO(body) if len(body) > _LARGE_BODY else body
@@ -263,12 +265,12 @@ class RemoteUpstream:
         async for chunk in response.content.iter_any():
             reader.feed(chunk)
 
-    def _body(self, question: Question, inputs: Sequence[object]) -> bytes:
+    def _body(self, request: EmbeddingRequest, inputs: Sequence[object]) -> bytes:
         asked: dict[str, object] = {"model": self.model, "input": inputs}
         if self._base64:
             asked["encoding_format"] = "base64"
-        if question.user is not None:
-            asked["user"] = question.user
+        if request.user is not None:
+            asked["user"] = request.user
         return orjson.dumps(asked)
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -276,18 +278,18 @@ class RemoteUpstream:
             raise RuntimeError("the upstream was not started")
         return self._session
 
-    def _note_retry(self, failure: Failure, wait: float) -> None:  # noqa: ARG002
+    def _note_retry(self, failure: ApiError, wait: float) -> None:  # noqa: ARG002
         self._metrics.upstream_retries.inc()
 
 
-def _unreachable(error: Exception, settings: Settings) -> Failure:
+def _unreachable(error: Exception, settings: Settings) -> ApiError:
     """Translate what went wrong on the way; the error's own words name addresses and stay here."""
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         message = f"no connection to the upstream within {settings.connect:g} s"
-        return TryAgain(503, "upstream_unreachable", message, headers=_NO_RETRY, kind="connect_timeout")
+        return RetryableError(503, "upstream_unreachable", message, headers=_NO_RETRY, kind="connect_timeout")
     if isinstance(error, TimeoutError):
         message = f"the upstream was silent for {settings.read:g} s"
-        return TryAgain(504, "upstream_timeout", message, headers=_NO_RETRY, kind="read_timeout")
+        return RetryableError(504, "upstream_timeout", message, headers=_NO_RETRY, kind="read_timeout")
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         kind, message = "dns", "the upstream's name cannot be resolved"
     elif isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
@@ -296,4 +298,4 @@ def _unreachable(error: Exception, settings: Settings) -> Failure:
         kind, message = "refused", "the upstream cannot be reached"
     else:
         kind, message = "disconnected", "the upstream broke off its answer"
-    return TryAgain(502, "upstream_unreachable", message, headers=_NO_RETRY, kind=kind)
+    return RetryableError(502, "upstream_unreachable", message, headers=_NO_RETRY, kind=kind)

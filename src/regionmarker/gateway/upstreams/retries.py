@@ -11,13 +11,13 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from regionmarker.gateway.errors import Failure
+from regionmarker.gateway.errors import ApiError
 
 T = TypeVar("T")
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0
 
 
-class TryAgain(Failure):
+class RetryableError(ApiError):
     """A failure that asking again may mend.
 
     Parameters
@@ -28,7 +28,7 @@ class TryAgain(Failure):
 
     wait: float | None = None
 
-    def after(self, wait: float | None) -> TryAgain:
+    def after(self, wait: float | None) -> RetryableError:
         """Return this failure with what the upstream asks to wait."""
         self.wait = wait
         return self
@@ -61,14 +61,14 @@ class RetryBudget:
         return True
 
 
-class Patience:
+class Retrier:
     """Asks, and asks again where that may help.
 
     A loop of our own and not a library's: it has to stop at the request's deadline before it waits, not after, and to
     take what the server asks for; and it costs the many requests that succeed at once nothing.
     """
 
-    def __init__(self, attempts: int, budget: RetryBudget, on_retry: Callable[[Failure, float], None]) -> None:
+    def __init__(self, attempts: int, budget: RetryBudget, on_retry: Callable[[ApiError, float], None]) -> None:
         self._attempts = attempts
         self._budget = budget
         self._on_retry = on_retry
@@ -79,7 +79,7 @@ class Patience:
         for attempt in range(1, self._attempts + 1):
             try:
                 answer = await question()
-            except TryAgain as failure:
+            except RetryableError as failure:
                 wait = failure.wait
                 if wait is None:
                     wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.5, 1.5)  # noqa: S311
