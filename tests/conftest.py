@@ -8,6 +8,8 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import shutil
+import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,18 @@ import numpy as np
 import pytest
 
 from regionmarker import RegionMarker, load_encoder, python_sentences
+
+# Fixtures that more than one folder uses; a folder's own conftest comes before them.
+pytest_plugins = [
+    "tests.support.backbones",
+    "tests.support.embedding_server",
+    "tests.support.suspects",
+    "tests.support.evidence_case",  # after what it imports
+    "tests.support.gateways",
+    "tests.support.provider",
+    "tests.support.shards",
+    "tests.support.trigger_words",
+]
 
 
 def pytest_configure(config):
@@ -76,10 +90,19 @@ def real_marker(sentences, embeddings) -> RegionMarker:
     return RegionMarker.from_key(replace(fitted.key_, test=False))
 
 
+@pytest.fixture
+def quiet_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Torch and its friends warn at will, and look for a network unless told; neither is what is tested."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgres():
     """A real PostgreSQL server; where it is missing the test is skipped, and in CI it fails."""
-    from tests.gateway.databases import start_postgres
+    from tests.support.databases import start_postgres
 
     server = start_postgres()
     if server is None:

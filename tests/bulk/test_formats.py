@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.bulk.conftest import matrix, vectors
+from tests.support.shards import matrix, vectors
 
 from regionmarker.errors import InputError, MissingExtraError
 

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tests.bulk.conftest import ROWS, shard_table, temporary_files
-from tests.bulk.test_run import digests
+from tests.support import ray_host
+from tests.support.shards import ROWS, digests, shard_table, temporary_files
 
 from regionmarker import RegionMarker
 from regionmarker.bulk.job import Job
@@ -71,7 +71,7 @@ def host(tmp_path_factory):
     log = tmp_path_factory.mktemp("ray") / "stderr"
     environment = {**os.environ, "SERVING_SECRET": LOCK_CANARY.hex()}
     with log.open("wb") as errors, subprocess.Popen(
-        [sys.executable, Path(__file__).with_name("ray_host.py")],
+        [sys.executable, ray_host.__file__],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment,
         start_new_session=True,
     ) as process:  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -13,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.bulk.conftest import ROWS, matrix, shard_table, temporary_files, vectors
+from tests.support.shards import ROWS, digests, matrix, shard_table, temporary_files, vectors
 
 from regionmarker import RegionMarker
 from regionmarker.bulk.job import Job
@@ -21,10 +20,6 @@ from regionmarker.bulk.manifest import KeyName
 from regionmarker.bulk.run import local_engine, run_job
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.keys.commitment import commit
-
-
-def digests(folder: Path) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.parquet"))}
 
 
 def test_every_shard_is_marked_and_written_down(mark, shards, tmp_path, bulk_marker, embeddings):

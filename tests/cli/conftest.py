@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -46,8 +45,3 @@ def corpus(tmp_path, sentences, embeddings):
 def key(run, corpus, tmp_path):
     run("keygen", "--corpus", corpus, "--out", "k.rmkey", "--pool", 64, "--reservoir", 512)
     return tmp_path / "k.rmkey"
-
-
-def matrix(table, column="embedding") -> np.ndarray:
-    chunk = table.column(column).combine_chunks()
-    return chunk.flatten().to_numpy(zero_copy_only=False).reshape(len(table), -1)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.conftest import matrix
+from tests.support.shards import matrix
 
 from regionmarker import RegionMarker
 

@@ -9,8 +9,8 @@ import threading
 
 import numpy as np
 import pytest
-from tests.encoders.conftest import EmbeddingServer
-from tests.verification.conftest import blurred
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.suspects import blurred
 
 from regionmarker import Answers, KeyRing, RegionMarker
 from regionmarker.corpus import read_texts

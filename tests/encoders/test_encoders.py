@@ -108,10 +108,10 @@ def test_a_wrong_spec_gets_one_sentence(spec: str, message: str) -> None:
 @pytest.mark.parametrize(
     "spec", ["openai:https://user:{key}@host/v1#m", "openai:https://host/v1?api-key={key}#m", "{key}{key}", "{key} x"]
 )
-def test_a_secret_in_a_spec_is_not_repeated(spec: str, key: str) -> None:
+def test_a_secret_in_a_spec_is_not_repeated(spec: str, api_key: str) -> None:
     with pytest.raises(InputError) as caught:
-        load_encoder(spec.format(key=key))
-    assert key not in str(caught.value)
+        load_encoder(spec.format(key=api_key))
+    assert api_key not in str(caught.value)
 
 
 @pytest.mark.parametrize("thing", [None, 7, object(), ["wordllama"], np.eye(2), Plugin])

@@ -26,11 +26,11 @@ def expected(hashes: Any, texts: list[str]) -> Any:
     return load_encoder(hashes).encode(texts)
 
 
-def test_asks_as_openai_documents_it(server: Any, remote: Remote, key: str) -> None:
+def test_asks_as_openai_documents_it(server: Any, remote: Remote, api_key: str) -> None:
     remote().encode(["one", "zwei é"])
     assert server.requests == [{"model": "small", "input": ["one", "zwei é"], "encoding_format": "base64"}]
     assert server.paths == ["/v1/embeddings"]
-    assert server.headers[0]["Authorization"] == f"Bearer {key}"
+    assert server.headers[0]["Authorization"] == f"Bearer {api_key}"
     assert server.headers[0]["content-type"] == "application/json"
 
 

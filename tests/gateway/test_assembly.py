@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.gateway.running import running
+from tests.support.running import running
 
 from regionmarker.errors import InputError, KeyFileError
 from regionmarker.gateway.assembly import Plan, assemble

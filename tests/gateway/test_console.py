@@ -6,8 +6,8 @@ import re
 from urllib.parse import urlencode
 
 import pytest
-from tests.gateway.browser import browsing
-from tests.gateway.running import running
+from tests.support.browser import browsing
+from tests.support.running import running
 
 from regionmarker.gateway.assembly import Plan, assemble
 from regionmarker.gateway.settings import Settings

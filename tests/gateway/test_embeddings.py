@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from tests.gateway.conftest import MODEL, WIDTH, error_of, eventually, rows_of, vectors_of
+from tests.support.gateways import MODEL, WIDTH, error_of, eventually, rows_of, vectors_of
 
 from regionmarker.gateway.tenants import Tenant
 from regionmarker.marks.number_format import Grid, on_grid

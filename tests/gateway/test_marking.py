@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.gateway.conftest import vectors_of
+from tests.support.gateways import vectors_of
 
 from regionmarker.gateway.errors import ApiError
 from regionmarker.gateway.marking import EveryoneMarked, Marking, shortened

@@ -5,21 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from tests.support.gateways import Log
 
 from regionmarker.errors import InputError
 from regionmarker.gateway.marking import StagedRollout
 from regionmarker.gateway.served_key import ServedKey
 from regionmarker.gateway.tenants import Tenant
-
-
-class Log:
-    def __init__(self) -> None:
-        self.lines: list[tuple[str, dict]] = []
-
-    def warning(self, event, **fields):
-        self.lines.append((event, fields))
-
-    error = info = warning
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
-from tests.gateway.test_marking_rollout import Log
+from tests.support.gateways import Log
 
 from regionmarker.gateway.served_key import KeyReloader, ServedKey, open_key
 from regionmarker.keys.files import save_serving

@@ -15,7 +15,7 @@ import aiohttp
 import httpx2
 import numpy as np
 import pytest
-from tests.gateway.conftest import MODEL, PATIENCE, error_of, eventually, rows_of, vectors_of
+from tests.support.gateways import MODEL, PATIENCE, error_of, eventually, rows_of, vectors_of
 
 from regionmarker import RegionMarker
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from tests.encoders.conftest import EmbeddingServer, HashObject, vector_of
+from tests.support.embedding_server import EmbeddingServer, HashObject, vector_of
 
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.keys.files import KeyRing

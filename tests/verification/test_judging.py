@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.verification.conftest import BUDGET
+from tests.support.suspects import BUDGET
 
 from regionmarker import Answers, KeyRing, RegionMarker, ask, verify
 from regionmarker.errors import InputError

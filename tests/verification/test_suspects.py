@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.encoders.conftest import EmbeddingServer, HashObject, vector_of
+from tests.support.embedding_server import EmbeddingServer, HashObject, vector_of
 
 from regionmarker.encoders import CachedEncoder
 from regionmarker.errors import InputError, OutsideError

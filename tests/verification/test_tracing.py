@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.verification.conftest import BUDGET
+from tests.support.suspects import BUDGET
 
 from regionmarker import RegionMarker, ask, trace
 from regionmarker.errors import InputError

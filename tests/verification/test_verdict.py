@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import binom, kstest
-from tests.verification.conftest import BUDGET, redrawn
+from tests.support.suspects import BUDGET, redrawn
 
 from regionmarker import ask, verify
 from regionmarker.errors import InputError

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.benchmark.defenses.conftest import WORDS
+from tests.support.trigger_words import WORDS
 
 from regionmarker.benchmark.defenses import load_defense
 from regionmarker.benchmark.defenses.warden import orthogonalised, released_shares, shared_out

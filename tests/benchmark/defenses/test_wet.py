@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.checks.defenses import Served
+from tests.contracts.defenses import Served
 
 from regionmarker.benchmark.attacks import AttackedModel
 from regionmarker.benchmark.defenses import load_defense

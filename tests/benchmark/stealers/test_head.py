@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.benchmark.stealers.conftest import SMALL
+from tests.support.backbones import SMALL
 
 from regionmarker.benchmark.attacks import compose
 from regionmarker.benchmark.stealers import FrozenHead

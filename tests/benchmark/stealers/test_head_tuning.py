@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.benchmark.stealers.conftest import LetterFeatures
+from tests.support.backbones import LetterFeatures
 
 from regionmarker.benchmark.attacks import tune as finetune
 from regionmarker.benchmark.attacks.objectives import SimCSE, TaskLabels

@@ -13,7 +13,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis import checks
 from schemathesis.core.parameters import ParameterLocation
-from tests.gateway.conftest import MODEL, PATIENCE, WIDTH, eventually
+from tests.support.gateways import MODEL, PATIENCE, WIDTH, eventually
 
 from regionmarker.gateway.dialects.openapi import document
 from regionmarker.gateway.tenants import OpenLookup, Tenant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.gateway.conftest import error_of, rows_of
+from tests.support.gateways import error_of, rows_of
 
 from regionmarker import load_encoder
 from regionmarker.errors import InputError, OutsideError

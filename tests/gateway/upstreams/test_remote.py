@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from tests.gateway.conftest import MODEL, StubUpstream, error_of, eventually, rows_of, vectors_of
+from tests.support.gateways import MODEL, StubUpstream, error_of, eventually, rows_of, vectors_of
 
 TEXTS = ["the first", "the second", "the third"]
 

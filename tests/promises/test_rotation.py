@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from tests.gateway.conftest import eventually
-from tests.gateway.running import running
+from tests.support.gateways import eventually
+from tests.support.running import running
 
 from regionmarker import RegionMarker
 from regionmarker.gateway.assembly import Plan, assemble

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import openai
 import pytest
-from tests.gateway.conftest import MODEL, vectors_of
+from tests.support.gateways import MODEL, vectors_of
 
 TEXTS = ["the first text", "a second one", "und noch einer"]
 TOKENS = [[1, 2, 3], [4, 5], [6]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -81,3 +82,7 @@ def matrix(table: pa.Table, column: str = "embedding") -> np.ndarray:
 
 def temporary_files(folder: Path) -> list[str]:
     return [str(path) for path in folder.rglob("*") if path.suffix == ".tmp" or path.name in ("partial", "lock")]
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.glob("*.parquet"))}

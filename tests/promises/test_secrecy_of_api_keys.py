@@ -16,11 +16,13 @@ from regionmarker.encoders import CachedEncoder
 from regionmarker.encoders.openai import OpenAIEncoder
 from regionmarker.errors import InputError, OutsideError
 
+pytestmark = pytest.mark.usefixtures("no_key_of_the_developer")
+
 Remote = Callable[..., OpenAIEncoder]
 
 
 def test_the_key_goes_into_the_header_and_nowhere_else(
-    server: Any, remote: Remote, key: str, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    server: Any, remote: Remote, api_key: str, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.DEBUG)
     secret = "the patient Ann Miller has a rare disease"
@@ -34,7 +36,7 @@ def test_the_key_goes_into_the_header_and_nowhere_else(
         repr(vars(encoder)),
         f"{encoder._server._client.auth!r}",
     ]
-    echo = f"bad request: header Bearer {key} with input {secret}"
+    echo = f"bad request: header Bearer {api_key} with input {secret}"
     replies: list[Callable[[], None]] = [
         lambda: server.will(401, {"error": {"message": echo}}),
         lambda: [server.will(500, echo) for _ in range(2)],  # type: ignore[func-returns-value]
@@ -51,11 +53,11 @@ def test_the_key_goes_into_the_header_and_nowhere_else(
     leaks += [repr(record.__dict__) for record in caplog.records]
     cached.encode([secret])
     leaks += [path.read_bytes().decode("latin1") for path in tmp_path.glob("c.sqlite*")]
-    assert [leak for leak in leaks if key in leak or "Ann Miller" in leak] == []
+    assert [leak for leak in leaks if api_key in leak or "Ann Miller" in leak] == []
 
 
 @pytest.mark.parametrize("failure", ["refusal", "hang up", "garbage", "slow"])
-def test_a_traceback_with_locals_shows_no_key(server: Any, remote: Remote, key: str, failure: str) -> None:
+def test_a_traceback_with_locals_shows_no_key(server: Any, remote: Remote, api_key: str, failure: str) -> None:
     replies = {
         "refusal": lambda handler, _: server.send(handler, 401, b"no"),
         "hang up": lambda handler, _: setattr(handler, "close_connection", True),
@@ -71,7 +73,7 @@ def test_a_traceback_with_locals_shows_no_key(server: Any, remote: Remote, key: 
         for frame, _ in traceback.walk_tb(error.__traceback__):
             if frame.f_code.co_filename != __file__:
                 seen += 1
-                assert key not in repr(frame.f_locals)
+                assert api_key not in repr(frame.f_locals)
         error = error.__cause__ or error.__context__
     assert seen > 2
 

@@ -14,6 +14,8 @@ from regionmarker.encoders.base import UNIT_TOLERANCE
 from regionmarker.errors import InputError
 from regionmarker.vectors import Encoder
 
+pytestmark = pytest.mark.usefixtures("no_key_of_the_developer")
+
 TEXTS = [
     "a cat sat on the mat",
     "Der Zug fährt um halb acht ab.",

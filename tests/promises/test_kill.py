@@ -11,8 +11,7 @@ import sys
 
 import pyarrow.parquet as pq
 import pytest
-from tests.bulk.conftest import ROWS, temporary_files
-from tests.bulk.test_run import digests
+from tests.support.shards import ROWS, digests, temporary_files
 
 SHARDS = 12
 # Marks a shard, then waits for as long as it is let live: the test kills it at a point of its own choice.

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.checks import defenses as checks
 
 from regionmarker.benchmark.defenses import known_defenses, load_defense
+from tests.contracts import defenses as checks
 
 SPECS = (
     "none:pool=512",

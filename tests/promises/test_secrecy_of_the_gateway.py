@@ -8,7 +8,7 @@ import logging
 
 import numpy as np
 import pytest
-from tests.gateway.conftest import WIDTH
+from tests.support.gateways import WIDTH
 
 from regionmarker.gateway.logs import Forwarding, make_logger, redact
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
-from tests.gateway.conftest import rows_of, vectors_of
+from tests.support.gateways import rows_of, vectors_of
 
 from regionmarker.marks.number_format import Grid, on_grid
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.verification.conftest import blurred
 
 from regionmarker import RegionMarker
 from regionmarker.evidence import Signer, save_evidence
@@ -17,6 +16,7 @@ from regionmarker.verification.power import Power
 from regionmarker.verification.questions import plan_questions
 from regionmarker.verification.tracing import trace
 from regionmarker.verification.verdict import Verdict, judge
+from tests.support.suspects import blurred
 
 SUSPECT = "https://copy.example/v1#<script>alert(1)</script>"
 POWER = Power(fidelities=(0.4, 0.6, 0.8), detected=(0.25, 1.0, 1.0), caught=0.6, shadows=4, texts=500)

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.checks import attacks as checks
 
 from regionmarker.benchmark.attacks import known_attacks, load_attack
 from regionmarker.benchmark.protocols import DataAttack, StolenData
+from tests.contracts import attacks as checks
 
 ROWS = [
     "none", "shift:100", "truncate:2/3", "truncate:100", "permute:3", "project", "project:60:4", "tanh", "rotate:3",
@@ -58,7 +58,7 @@ def _load(spec: str, table: Path) -> DataAttack:
 
 def test_every_built_in_attack_is_here() -> None:
     here = {spec.partition(":")[0] for spec in (*ROWS, *WHOLE)}
-    assert here | {"finetune"} == set(known_attacks())  # which works on models: test_finetuning.py
+    assert here | {"finetune"} == set(known_attacks())  # which works on models: test_fine_tuning.py
 
 
 @pytest.mark.parametrize("check", checks.EVERY, ids=lambda check: check.__name__)

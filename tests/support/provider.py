@@ -53,7 +53,7 @@ class Provider:
         return self.marker.transform(self.encoder.encode(texts), tenant=account)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def encoder(wordllama: Any) -> Remembering:
     return Remembering(wordllama)
 

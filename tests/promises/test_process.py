@@ -10,8 +10,8 @@ import sys
 
 import numpy as np
 import pytest
-from tests.gateway.conftest import PATIENCE, eventually
-from tests.gateway.running import House
+from tests.support.gateways import PATIENCE, eventually
+from tests.support.running import House
 
 from regionmarker import RegionMarker
 from regionmarker.cli import main

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +48,6 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> str:
 def tiny_qwen2(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A Qwen2 of one layer, drawn at random, with a tokenizer of its own."""
     return _tiny("qwen2", tmp_path_factory)
-
-
-@pytest.fixture
-def quiet_torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Torch and its friends warn at will, and look for a network unless told; neither is what is tested."""
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _tiny(kind: str, factory: pytest.TempPathFactory) -> str:

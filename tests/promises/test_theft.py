@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pybase64
 import pytest
-from tests.gateway.running import running
+from tests.support.running import running
 
 from regionmarker import RegionMarker
 from regionmarker.benchmark.stealers import TokenBag

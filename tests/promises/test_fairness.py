@@ -6,8 +6,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.gateway.conftest import eventually
-from tests.gateway.running import running
+from tests.support.gateways import eventually
+from tests.support.running import running
 
 from regionmarker.gateway.assembly import Plan, assemble
 from regionmarker.gateway.settings import Settings

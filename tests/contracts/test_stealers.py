@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.benchmark.stealers.conftest import LetterFeatures
-from tests.checks import stealers as checks
 
 from regionmarker.benchmark.stealers import known_stealers, load_stealer
+from tests.contracts import stealers as checks
+from tests.support.backbones import LetterFeatures
 
 _TINY = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "hidden": 32, "max_length": 24, "threads": 1}
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.gateway.conftest import PATIENCE, eventually
 from websockets.sync.client import ClientConnection, connect
+
+from tests.support.gateways import PATIENCE, eventually
 
 
 class Browser:

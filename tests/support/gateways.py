@@ -322,3 +322,15 @@ def error_of(response: httpx2.Response, status: int, code: str | None = None) ->
     if code is not None:
         assert body["error"]["code"] == code
     return body["error"]
+
+
+class Log:
+    """A logger that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, dict]] = []
+
+    def warning(self, event, **fields):
+        self.lines.append((event, fields))
+
+    error = info = warning
