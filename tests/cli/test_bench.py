@@ -66,7 +66,7 @@ def test_mistakes_are_told_before_anything_is_written(run, grid, tmp_path, monke
         ([], GRID.replace("wordllama", "stored:mpnet768"), "lies in a data folder: give --data-dir"),
         (["--data-dir", str(tmp_path / "nowhere")], GRID.replace("DEFENSE", "wet"), "the data folder"),
         (["--engine", "steam"], GRID.replace("DEFENSE", "wet"), "unknown engine 'steam'"),
-        (["--address", "auto"], GRID.replace("DEFENSE", "wet"), "--address is for --engine ray"),
+        (["--engine", "ray"], GRID.replace("DEFENSE", "wet"), "its Ray workers were retired, use --engine processes"),
         (["--workers", "-1"], GRID.replace("DEFENSE", "wet"), "--workers must be at least 1"),
         (["--encoder", "minilm"], GRID.replace("DEFENSE", "wet"), "write NAME=SPEC"),
         (["--encoder", "minilm=wordllama"], GRID.replace("DEFENSE", "wet"), "the grid names no such encoder"),

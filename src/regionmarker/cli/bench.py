@@ -27,9 +27,8 @@ Out = Annotated[
 def run(
     grid: Annotated[Path, typer.Argument(metavar="GRID", help="A grid file (TOML).", show_default=False)],
     out: Annotated[Path, typer.Option(help="The folder of the results; a run that was stopped goes on there.")],
-    engine: Annotated[str, typer.Option(help="Who computes: processes, ray or here.")] = "processes",
+    engine: Annotated[str, typer.Option(help="Who computes: processes, or here (this process).")] = "processes",
     workers: Annotated[int | None, typer.Option(help="How many workers; default: one a processor.")] = None,
-    address: Annotated[str | None, typer.Option(help="An existing Ray cluster.")] = None,
     data_dir: Annotated[
         Path | None, typer.Option(help="The folder of the corpora; default: REGIONMARKER_DATA.")
     ] = None,
@@ -48,9 +47,8 @@ def run(
     cells = Grid.read(grid).with_encoders(_named(encoder or []))
     with progress("cells", len(cells.cells), quiet=json) as drawn:
         summary = run_grid(
-            cells, out, data_dir=data_dir, engine=engine, workers=workers or os.cpu_count() or 1, address=address,
-            retry=retry, say=lambda words: None if json else stderr.print(words, markup=False),
-            tick=drawn.update,
+            cells, out, data_dir=data_dir, engine=engine, workers=workers or os.cpu_count() or 1, retry=retry,
+            say=lambda words: None if json else stderr.print(words, markup=False), tick=drawn.update,
         )  # fmt: skip
     print_result({**vars(summary), "results": str(summary.results)}, as_json=json)
 

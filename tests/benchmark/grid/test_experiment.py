@@ -9,8 +9,8 @@ import numpy as np
 from regionmarker.benchmark.grid import Grid
 from regionmarker.benchmark.grid import experiment as module
 from regionmarker.benchmark.grid.experiment import compute
-from regionmarker.benchmark.grid.inputs import Material
-from regionmarker.benchmark.grid.parts import Workbench
+from regionmarker.benchmark.grid.inputs import GridInputs
+from regionmarker.benchmark.grid.parts import CellParts
 from regionmarker.encoders import load_encoder
 
 
@@ -21,9 +21,9 @@ def test_it_shows_what_the_mark_does(corpus_file, monkeypatch):
         f'[[block]]\ncorpora = ["{corpus_file}"]\nprovider = "wordllama"\ndefenses = ["regionmarker:pool=128"]\n'
         'suspects = ["portrait"]\nqueries = [200]\nseeds = [3]\n'
     )
-    material = Material({}, {})
-    material.gather(grid, None, load_encoder)
-    row = compute(grid.cells[0], Workbench(material))
+    inputs = GridInputs({}, {})
+    inputs.gather(grid, None, load_encoder)
+    row = compute(grid.cells[0], CellParts(inputs))
     assert row.get("error") is None
     extras = json.loads(row["extras"])
     assert 0.05 < extras["marked_share"] < 0.6

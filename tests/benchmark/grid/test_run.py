@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from regionmarker.benchmark.grid import Grid, Store, run_grid
-from regionmarker.benchmark.grid.inputs import Material
-from regionmarker.benchmark.grid.workers import Died, ProcessPool
+from regionmarker.benchmark.grid.inputs import GridInputs
+from regionmarker.benchmark.grid.workers import Died, ProcessWorkers
 from regionmarker.errors import InputError
 from regionmarker.verification.decoy_test import DecoyTest
 
@@ -86,11 +86,10 @@ def test_a_second_run_computes_nothing(tmp_path, grid_file, unbroken):
     assert {path: path.stat().st_mtime_ns for path in (unbroken / "cells").iterdir()} == before
 
 
-def test_ray_gives_the_same_rows(tmp_path, grid_file, unbroken, comparable):
-    pytest.importorskip("ray", reason="needs the package ray")
+def test_processes_give_the_same_rows(tmp_path, grid_file, unbroken, comparable):
     out = tmp_path / "out"
     finished = subprocess.run(
-        command(grid_file, out, "--engine", "ray", "--workers", "2", "--json"),
+        command(grid_file, out, "--engine", "processes", "--workers", "2", "--json"),
         capture_output=True,
         text=True,
         timeout=DEADLINE,
@@ -114,7 +113,7 @@ def test_a_cell_that_fails_is_a_row_and_is_not_tried_again_unless_asked(tmp_path
 
 def test_a_dead_worker_costs_its_cell_and_is_replaced(grid_file):
     grid = Grid.read(grid_file)
-    pool = ProcessPool(Material({}, {}), 1)
+    pool = ProcessWorkers(GridInputs({}, {}), 1)
     (worker,) = pool.start()
     try:
         os.kill(pool._workers[worker].process.pid, signal.SIGKILL)

@@ -1,16 +1,13 @@
-"""A grid of cells: a TOML file in, a row of results a cell out.
+"""A grid of cells: a TOML file in, one row of results per cell out.
 
-    cell.py          one cell, and its digest
-    file.py          the grid file
-    identity.py      what else can change a result: versions, source, encoders' files
-    material.py      what all cells share; lookup.py, memo.py: so that nothing is done twice
-    scene.py         who has which texts
-    attacking.py     the attacks of a cell, before and after the training
-    workbench.py     parts by their specs
-    compute.py       one cell, from its parts to its row; portrait.py: a look at the mark itself
-    row.py, store.py what is kept, and where
-    engines/         who computes
-    run.py           all of it
+    cell.py            one cell, its digest and its columns
+    grid_file.py       the grid file, as cells
+    inputs.py          what all workers are given; what identifies a cell
+    parts.py           split, fitted defense, stolen model, kept between cells
+    experiment.py      one cell, from its parts to its row; portraits
+    workers.py         who computes: schedule, this process, processes
+    output_folder.py   where rows are kept
+    run.py             all of it: checks, computes, resumes
 
 See docs/how-to/run-the-benchmark.md.
 """

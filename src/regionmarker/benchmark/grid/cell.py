@@ -1,4 +1,9 @@
-"""A cell: one corpus, one defense, one list of attacks, one thief, one seed, one suspect."""
+"""A cell: one corpus, one defense, one list of attacks, one stealer, one seed, one suspect; and the columns of its row.
+
+Many cells have something in common, such as a key or a copy. :attr:`Cell.split`, :attr:`Cell.served`,
+:attr:`Cell.theft` and :attr:`Cell.shared` are the cell without what does not matter for it, so that whoever keeps
+results by these computes nothing twice.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +18,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COPY, UNMARKED, PROVIDER, PORTRAIT = "copy", "unmarked copy", "provider", "portrait"
-"""Who is judged: the thief's copy, the copy that the same thief makes of unmarked vectors, the unmarked provider
+"""Who is judged: the stealer's copy, the copy that the same stealer makes of unmarked vectors, the unmarked provider
 itself; any other name is an encoder that never saw a served vector. A portrait judges nobody: it looks at the mark."""
 
 NO_DEFENSE = "none"
 _ALIAS = re.compile(r"@([A-Za-z][\w-]*)")
 _DIGEST_VERSION = "regionmarker cell 1"
+
+CorpusId = tuple[str, str, int]
+"""Corpus, provider, limit."""
 
 
 @dataclass(frozen=True, order=True)
@@ -36,9 +44,9 @@ class Cell:
     suspect
         Who is judged.
     queries
-        How many texts the thief buys.
+        How many texts the stealer buys.
     seed
-        Of the division of the corpus, of the key and of the thief.
+        Of the division of the corpus, of the key and of the stealer.
     parameters
         The hyper-parameters that were filled into the specs, for tables and figures.
 
@@ -73,7 +81,7 @@ class Cell:
 
     @property
     def stolen(self) -> bool:
-        """Whether a thief has to be trained."""
+        """Whether a stealer has to be trained."""
         return self.suspect in (COPY, UNMARKED)
 
     @property
@@ -82,8 +90,28 @@ class Cell:
         return " then ".join(self.attacks) or "none"
 
     @property
+    def corpus_id(self) -> CorpusId:
+        """The corpus and who embeds it."""
+        return self.corpus, self.provider, self.limit
+
+    @property
+    def split(self) -> Cell:
+        """What cells with the same division of their corpus have in common."""
+        return replace(self.served, defense=NO_DEFENSE)
+
+    @property
+    def served(self) -> Cell:
+        """What cells with the same key have in common."""
+        return replace(self, attacks=(), stealer="", public="", suspect=PROVIDER, parameters=())
+
+    @property
+    def theft(self) -> Cell:
+        """What cells with the same stolen model have in common."""
+        return replace(self, parameters=()) if self.guilty else self.shared
+
+    @property
     def shared(self) -> Cell:
-        """What cells with the same unmarked thief have in common: they go to one worker, which trains it once."""
+        """What cells with the same unmarked copy have in common: they go to one worker, which trains it once."""
         return replace(self, defense=NO_DEFENSE, suspect=UNMARKED, parameters=())
 
     def aliases(self) -> tuple[str, ...]:
@@ -133,7 +161,7 @@ def expand(spec: str, encoders: Mapping[str, str]) -> str:
     return _ALIAS.sub(lambda match: encoders.get(match[1], match[0]), spec)
 
 
-# What is known of a cell when it is done: the columns of the results.
+# ---- the columns of a row: what is known of a cell when it is done
 
 SCORES = ("z", "z_rows", "chosen")
 """The columns that hold the decoy test's scores."""

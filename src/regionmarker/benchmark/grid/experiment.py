@@ -1,30 +1,126 @@
-"""A look at the mark itself: how the regions fill, how far vectors move, what a map of them looks like."""
+"""One cell, from its parts to its row; for a portrait, a look at the mark itself in place of a verdict."""
 
 from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from regionmarker.benchmark.classification import classify
 from regionmarker.benchmark.grid.cell import PORTRAIT, Cell, failed
-from regionmarker.benchmark.grid.parts import Workbench
+from regionmarker.benchmark.grid.parts import CellParts
 from regionmarker.errors import MissingExtraError, RegionMarkerError
 from regionmarker.marking.marker import RegionMarker
 from regionmarker.measures import neighbour_overlap, row_cosines
-from regionmarker.vectors import AnyArray, Encoder, Floats
+from regionmarker.vectors import AnyArray, Floats
 
-_MAPPED = 600  # texts in the map
+_NEIGHBOURS_OF = 2000  # texts whose nearest neighbours are counted
+_MAPPED = 600  # texts in a portrait's map
 _DIGITS = 5
 _REDUCTIONS = ("pca", "svd", "autoencoder", "umap", "none")
 
 
-def portrait(cell: Cell, bench: Workbench) -> dict[str, Any]:
+def compute(cell: Cell, parts: CellParts) -> dict[str, Any]:
+    """Return the row of a cell; one that fails is a row with its error.
+
+    Examples
+    --------
+    >>> from regionmarker.benchmark.grid.inputs import GridInputs
+    >>> cell = Cell("python", "wordllama", "none", (), "tokens", "copy", queries=100, seed=0)
+    >>> compute(cell, CellParts(GridInputs({}, {})))["error"]
+    "KeyError: ('python', 'wordllama', 0)"
+    """
+    row = cell.columns()
+    try:
+        if cell.suspect == PORTRAIT:
+            return {**row, **_portrait(cell, parts)}
+        return {**row, **_judged(cell, parts)}
+    except RegionMarkerError as error:
+        return failed(row, str(error))
+    except Exception as error:  # noqa: BLE001 - one cell's failure must not end the others
+        return failed(row, f"{type(error).__name__}: {error}")
+
+
+def _judged(cell: Cell, parts: CellParts) -> dict[str, Any]:
+    fitted = parts.fitted(cell)
+    found: dict[str, Any] = {
+        "seconds_fit": fitted.seconds_fit,
+        "seconds_transform": fitted.seconds_transform,
+    }
+    if cell.stolen:
+        theft = parts.theft(cell)
+        suspect = theft.model
+        found |= {name: value for name, value in vars(theft).items() if name != "model"}
+    else:
+        suspect = parts.suspect(cell)
+    started = time.perf_counter()
+    finding = fitted.defense.verify(suspect)
+    verified = time.perf_counter()
+    published = finding.published
+    found |= {
+        "decoy_p": float(finding.p_value),
+        "published_p": float(published.p_value),
+        "delta_cos": float(published.delta_cos),
+        "delta_l2": float(published.delta_l2),
+        "published_copy": bool(published.copy),
+        "z": np.asarray(finding.scores, dtype=np.float64).ravel().tolist(),
+        "z_rows": len(finding.scores),
+        "chosen": [int(place) for place in finding.chosen],
+        "seconds_verify": verified - started,
+    }
+    found |= parts.measured(_clean_utility, cell.split)
+    found |= parts.measured(_served_utility, cell.served)
+    if cell.stolen:
+        found |= parts.measured(_stolen_utility, cell.theft)
+    return {**found, "seconds_utility": time.perf_counter() - verified}
+
+
+# ---- what vectors are good for
+
+
+def _clean_utility(cell: Cell, parts: CellParts) -> dict[str, float]:
+    """Return what unmarked vectors are good for."""
+    return _classified(cell, parts, parts.corpus(cell).clean, "clean")
+
+
+def _served_utility(cell: Cell, parts: CellParts) -> dict[str, float]:
+    """Return what the mark leaves to an honest customer."""
+    rows, marked = parts.corpus(cell).clean, parts.fitted(cell).served
+    some = parts.split(cell).own[:_NEIGHBOURS_OF]
+    return {
+        **_classified(cell, parts, marked, "served"),
+        "overlap": float(neighbour_overlap(rows[some], marked[some]).mean()),
+        "mean_cosine": float(row_cosines(rows, marked).mean()) if rows.shape == marked.shape else np.nan,
+    }
+
+
+def _stolen_utility(cell: Cell, parts: CellParts) -> dict[str, float]:
+    """Return what the stealer has got: the same classifier on the copy's answers."""
+    model, split, texts = parts.theft(cell).model, parts.split(cell), parts.corpus(cell).texts
+    places = np.concatenate([split.train, split.test])
+    answers = model.encode([texts[place] for place in places])
+    rows = np.zeros((len(texts), answers.shape[1]), dtype=np.float32)
+    rows[places] = answers
+    return _classified(cell, parts, rows, "stolen")
+
+
+def _classified(cell: Cell, parts: CellParts, rows: Floats, name: str) -> dict[str, float]:
+    split, labels = parts.split(cell), parts.corpus(cell).data.labels
+    train, test = split.train, split.test
+    if not len(test) or len(np.unique(labels[train])) < 2:
+        return {f"{name}_accuracy": np.nan, f"{name}_f1": np.nan}
+    result = classify(rows[train], labels[train], rows[test], labels[test], seed=cell.seed)
+    return {f"{name}_accuracy": result.accuracy, f"{name}_f1": result.macro_f1}
+
+
+# ---- a portrait: how the regions fill, how far vectors move, what a map of them looks like
+
+
+def _portrait(cell: Cell, parts: CellParts) -> dict[str, Any]:
     """Return the figures' data as JSON in the column ``extras``."""
-    clean, served = bench.corpus(cell).clean, bench.fitted(cell).served
+    clean, served = parts.corpus(cell).clean, parts.fitted(cell).served
     cosines = row_cosines(clean, served)  # (n,)
     marked = cosines < 1 - 1e-4
     rng = np.random.default_rng(cell.seed)
@@ -32,7 +128,7 @@ def portrait(cell: Cell, bench: Workbench) -> dict[str, Any]:
     extras = {
         "cosine_quantiles": _rounded(np.quantile(cosines[marked], np.linspace(0, 1, 101))) if marked.any() else [],
         "marked_share": float(marked.mean()),
-        "regions": _regions(cell, bench),
+        "regions": _regions(cell, parts),
         "map_before": _map(clean[some], cell.seed),
         "map_after": _map(served[some], cell.seed),
         "map_marked": marked[some].tolist(),
@@ -40,9 +136,9 @@ def portrait(cell: Cell, bench: Workbench) -> dict[str, Any]:
     return {"mean_cosine": float(cosines.mean()), "extras": json.dumps(extras)}
 
 
-def _regions(cell: Cell, bench: Workbench) -> dict[str, list[float] | str]:
+def _regions(cell: Cell, parts: CellParts) -> dict[str, list[float] | str]:
     """Return the shares of the texts by region, for each reduction; what a reduction cannot do is a sentence."""
-    corpus, own = bench.corpus(cell), bench.scene(cell).own
+    corpus, own = parts.corpus(cell), parts.split(cell).own
     texts, found = [corpus.texts[place] for place in own], dict[str, list[float] | str]()
     for reducer in _REDUCTIONS:
         try:
@@ -68,107 +164,3 @@ def _map(rows: Floats, seed: int) -> list[list[float]]:
 
 def _rounded(values: AnyArray) -> list[float]:
     return [round(float(value), _DIGITS) for value in values]
-
-
-# One cell, from its parts to its row.
-
-_NEIGHBOURS_OF = 2000  # texts whose nearest neighbours are counted
-
-
-def compute(cell: Cell, bench: Workbench) -> dict[str, Any]:
-    """Return the row of a cell; one that fails is a row with its error.
-
-    Examples
-    --------
-    >>> from regionmarker.benchmark.grid.inputs import Material
-    >>> cell = Cell("python", "wordllama", "none", (), "tokens", "copy", queries=100, seed=0)
-    >>> compute(cell, Workbench(Material({}, {})))["error"]
-    "KeyError: ('python', 'wordllama', 0)"
-    """
-    row = cell.columns()
-    try:
-        if cell.suspect == PORTRAIT:
-            return {**row, **portrait(cell, bench)}
-        return {**row, **_judged(cell, bench)}
-    except RegionMarkerError as error:
-        return failed(row, str(error))
-    except Exception as error:  # noqa: BLE001 - one cell's failure must not end the others
-        return failed(row, f"{type(error).__name__}: {error}")
-
-
-def _judged(cell: Cell, bench: Workbench) -> dict[str, Any]:
-    fitted = bench.fitted(cell)
-    found: dict[str, Any] = {
-        "seconds_fit": fitted.seconds_fit,
-        "seconds_transform": fitted.seconds_transform,
-    }
-    if cell.stolen:
-        theft = bench.theft(cell)
-        suspect = theft.model
-        found |= {name: value for name, value in vars(theft).items() if name != "model"}
-    else:
-        suspect = bench.suspect(cell)
-    started = time.perf_counter()
-    finding = fitted.defense.verify(suspect)
-    verified = time.perf_counter()
-    published = finding.published
-    found |= {
-        "decoy_p": float(finding.p_value),
-        "published_p": float(published.p_value),
-        "delta_cos": float(published.delta_cos),
-        "delta_l2": float(published.delta_l2),
-        "published_copy": bool(published.copy),
-        "z": np.asarray(finding.scores, dtype=np.float64).ravel().tolist(),
-        "z_rows": len(finding.scores),
-        "chosen": [int(place) for place in finding.chosen],
-        "seconds_verify": verified - started,
-    }
-    found |= _served_utility(cell, bench)
-    if cell.stolen:
-        found |= _stolen_utility(cell, bench, suspect)
-    return {**found, "seconds_utility": time.perf_counter() - verified}
-
-
-def _served_utility(cell: Cell, bench: Workbench) -> dict[str, float]:
-    """Return what the mark costs an honest customer; the same for all suspects of one key."""
-    key = ("served", cell.corpus, cell.provider, cell.limit, cell.queries, cell.seed)
-
-    def clean() -> dict[str, float]:
-        return _classified(cell, bench, bench.corpus(cell).clean, "clean")
-
-    def served() -> dict[str, float]:
-        rows, marked = bench.corpus(cell).clean, bench.fitted(cell).served
-        some = bench.scene(cell).own[:_NEIGHBOURS_OF]
-        return {
-            **_classified(cell, bench, marked, "served"),
-            "overlap": float(neighbour_overlap(rows[some], marked[some]).mean()),
-            "mean_cosine": float(row_cosines(rows, marked).mean()) if rows.shape == marked.shape else np.nan,
-        }
-
-    found: dict[str, float] = {**bench.facts.get(key, clean), **bench.facts.get((*key, cell.defense), served)}
-    return found
-
-
-def _stolen_utility(cell: Cell, bench: Workbench, model: Encoder) -> dict[str, float]:
-    """Return what the thief has got: the same classifier on the copy's answers."""
-    key = ("stolen", replace(cell if cell.guilty else cell.shared, parameters=()))
-
-    def stolen() -> dict[str, float]:
-        scene, texts = bench.scene(cell), bench.corpus(cell).texts
-        places = np.concatenate([scene.train, scene.test])
-        answers = model.encode([texts[place] for place in places])
-        rows = np.zeros((len(texts), answers.shape[1]), dtype=np.float32)
-        rows[places] = answers
-        return _classified(cell, bench, rows, "stolen")
-
-    found: dict[str, float] = bench.facts.get(key, stolen)
-    return found
-
-
-def _classified(cell: Cell, bench: Workbench, rows: Floats, name: str) -> dict[str, float]:
-    scene, labels = bench.scene(cell), bench.corpus(cell).data.labels
-    train, test = scene.train, scene.test
-    if not len(test) or len(np.unique(labels[train])) < 2:
-        return {f"{name}_accuracy": np.nan, f"{name}_f1": np.nan}
-    result = classify(rows[train], labels[train], rows[test], labels[test], seed=cell.seed)
-    return {f"{name}_accuracy": result.accuracy, f"{name}_f1": result.macro_f1}

@@ -13,7 +13,7 @@
     suspects = ["copy", "unmarked copy", "provider", "wordllama"]
     queries = [5000]
     seeds = [100, 101, 102]
-    limit = 0                      at most so many texts; 0 for all
+    limit = 0                      at most this number of texts; 0 for all
     [block.parameters]             filled into the specs where they stand in braces; {seed} is always there
     strength = [0.1, 0.2]
 
@@ -162,7 +162,7 @@ class Grid:
         return replace(self, encoders=tuple(sorted({**dict(self.encoders), **given}.items())))
 
     def batches(self) -> list[list[Cell]]:
-        """Return the cells in groups that share the unmarked thief.
+        """Return the cells in groups that share the unmarked copy.
 
         Portraits need none, and each takes as long as a dozen other cells: they come first, or the last one would keep
         a single worker busy while the others wait.

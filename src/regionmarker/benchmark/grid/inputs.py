@@ -1,4 +1,8 @@
-"""What can change a result and is not in the grid file: versions of libraries, our source, encoders' files."""
+"""What all cells share and every worker is given: corpora, features, token counts; and what identifies a cell.
+
+A cell's digest covers whatever can change its result: the cell, its corpus, its encoders' files, the files that its
+attacks read, versions of libraries and plug-ins, and the source of this package.
+"""
 
 from __future__ import annotations
 
@@ -12,34 +16,112 @@ from pathlib import Path
 
 import regionmarker
 from regionmarker.benchmark.corpora import Corpus, data_folder, load_corpus
-from regionmarker.benchmark.grid.cell import Cell, expand
+from regionmarker.benchmark.grid.cell import Cell, CorpusId, expand
 from regionmarker.benchmark.grid.grid_file import Grid
 from regionmarker.vectors import Encoder, Floats
 
+COUNTS = "wikitext_token_counts.json"
 _LIBRARIES = (
     "numpy", "scipy", "scikit-learn", "wordllama", "numba", "torch", "transformers",
     "sentence-transformers", "umap-learn",
 )  # fmt: skip
 _GROUPS = ("regionmarker.encoders", "regionmarker.defenses", "regionmarker.attacks", "regionmarker.stealers")
-_COMPUTES = (
-    "*.py",
-    "benchmark/*.py",
-    "benchmark/attacks",
-    "benchmark/corpora",
-    "benchmark/defenses",
-    "benchmark/grid/attacking.py",
-    "benchmark/grid/compute.py",
-    "benchmark/grid/portrait.py",
-    "benchmark/grid/scene.py",
-    "benchmark/grid/workbench.py",
-    "benchmark/stealers",
-    "benchmark/utility",
-    "encoders",
-    "keys",
-    "marking",
-    "verification",
+_COMPUTES_NOTHING = (
+    "benchmark/figures",
+    "benchmark/page",
+    "benchmark/tables",
+    "bulk",
+    "cli",
+    "demo.py",
+    "errors.py",
+    "evidence",
+    "gateway",
+    "planning",
+    "plots.py",
+    "progress.py",
 )
-"""The parts of the package that compute. A new column in a table must not send anybody's thieves back to school."""
+"""What no cell's numbers come from: a new column in a table must not send anybody's stealers back to school."""
+
+
+@dataclass(eq=False)
+class GridInputs:
+    """Corpora by name, provider and limit; features by corpus and encoder; where trigger words are counted.
+
+    It is plain data, so that it can be sent to any worker.
+    """
+
+    corpora: dict[CorpusId, Corpus]
+    encoders: dict[str, str]
+    features: dict[tuple[CorpusId, str], Floats] = field(default_factory=dict)
+    counts: bytes | None = None
+    cache: Path | None = None
+    folder: Path | None = None
+
+    def gather(self, grid: Grid, data_dir: Path | None, encoder: Callable[[str], Encoder]) -> None:
+        """Load the corpora of a grid and the provider's vectors of them."""
+        found = data_folder(data_dir)
+        folder = self.folder = None if found is None else found.absolute()  # a worker may be elsewhere
+        for corpus_id in dict.fromkeys(cell.corpus_id for cell in grid.cells):
+            name, provider, limit = corpus_id
+            self.corpora[corpus_id] = load_corpus(
+                name, expand(provider, self.encoders), folder=folder, limit=limit or None, encoder=encoder
+            )
+        if folder is not None and (folder / COUNTS).is_file():
+            self.counts = (folder / COUNTS).read_bytes()
+
+    def corpus(self, cell: Cell) -> Corpus:
+        """Return a cell's corpus."""
+        return self.corpora[cell.corpus_id]
+
+    def embed(self, cells: Iterable[Cell], encoder: Callable[[str], Encoder]) -> None:
+        """Embed the corpora by the public encoders that cells use, once for all workers."""
+        for cell in cells:
+            for spec in features_of(cell):
+                wanted = cell.corpus_id, expand(spec, self.encoders)
+                if wanted not in self.features:
+                    self.features[wanted] = encoder(wanted[1]).encode(list(self.corpus(cell).texts))
+
+    def digests(self, cells: Iterable[Cell]) -> dict[Cell, str]:
+        """Return the digest of every cell."""
+        identities = {name: encoder_identity(spec) for name, spec in self.encoders.items()}
+        known: Mapping[str, str] = {**versions(), "counts": hashlib.sha256(self.counts or b"").hexdigest()}
+        found = {}
+        for cell in cells:
+            read = {f"file {place}": _file_digest(path) for place, path in enumerate(self._read_by(cell))}
+            found[cell] = cell.digest(self.corpus(cell).digest, identities, {**known, **read})
+        return found
+
+    def _read_by(self, cell: Cell) -> list[Path]:
+        """Return the files that a cell's attacks read: a file that the spec names, or a corpus of the data folder."""
+        found = []
+        for attack in cell.attacks:
+            *options, last = attack.partition(":")[2].split(",")
+            named = [Path(part.removeprefix("folder=")) for part in options if part.startswith("folder=")]
+            folders = named or ([self.folder] if self.folder is not None else [])
+            places = [Path(last), *(folder / f"{last}.parquet" for folder in folders)] if last else []
+            found += [path for path in places if path.is_file()]
+        return found
+
+
+def features_of(cell: Cell) -> tuple[str, ...]:
+    """Return the encoders whose vectors of the whole corpus a cell needs: a head's, and the attacks' public one.
+
+    Examples
+    --------
+    >>> features_of(Cell("sst2", "wordllama", "none", ("drop",), "head:@minilm", "copy", 500, 1, public="wordllama"))
+    ('@minilm', 'wordllama')
+    """
+    found = []
+    if cell.stolen:
+        name, _, rest = cell.stealer.partition(":")
+        if name == "head":
+            found.append(rest.partition(",")[0])
+        if cell.public and cell.attacks:
+            found.append(cell.public)
+    return tuple(dict.fromkeys(found))
+
+
+# ---- what can change a result and is not in the grid file
 
 
 def versions() -> dict[str, str]:
@@ -68,18 +150,24 @@ def _version(name: str) -> str:
 
 
 @cache
-def source_digest() -> str:
-    """Return the SHA-256 over the source files that compute."""
-    root = Path(regionmarker.__file__).parent
+def source_digest(root: Path = Path(regionmarker.__file__).parent) -> str:
+    """Return the SHA-256 over the files of the package that compute: all but those that surely do not."""
     found = hashlib.sha256()
-    for pattern in _COMPUTES:
-        place = root / pattern
-        files = sorted(place.rglob("*")) if place.is_dir() else sorted(root.glob(pattern))
-        for path in files:
-            if path.is_file() and "__pycache__" not in path.parts:
-                found.update(f"{path.relative_to(root).as_posix()} {path.stat().st_size}\n".encode())
-                found.update(path.read_bytes())
+    for path in _computing(root):
+        found.update(f"{path.relative_to(root).as_posix()} {path.stat().st_size}\n".encode())
+        found.update(path.read_bytes())
     return found.hexdigest()
+
+
+def _computing(root: Path) -> list[Path]:
+    left_out = [root / name for name in _COMPUTES_NOTHING]
+    return [
+        path
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and not any(path.is_relative_to(place) for place in left_out)
+    ]
 
 
 @cache
@@ -104,98 +192,7 @@ def encoder_identity(spec: str) -> str:
     return f"{head if rest else 'folder'}:sha256:{found.hexdigest()}"
 
 
-# What all cells of a grid share and every worker is given: corpora, features, token counts.
-
-Key = tuple[str, str, int]
-"""Corpus, provider, limit."""
-
-COUNTS = "wikitext_token_counts.json"
-
-
-@dataclass(eq=False)
-class Material:
-    """Corpora by name, provider and limit; features by corpus and encoder; where trigger words are counted.
-
-    It is plain data, so that it can be sent to any worker.
-    """
-
-    corpora: dict[Key, Corpus]
-    encoders: dict[str, str]
-    features: dict[tuple[Key, str], Floats] = field(default_factory=dict)
-    counts: bytes | None = None
-    cache: Path | None = None
-    folder: Path | None = None
-
-    def gather(self, grid: Grid, data_dir: Path | None, encoder: Callable[[str], Encoder]) -> None:
-        """Load the corpora of a grid and the provider's vectors of them."""
-        found = data_folder(data_dir)
-        folder = self.folder = None if found is None else found.absolute()  # a worker may be elsewhere
-        for key in dict.fromkeys(corpus_key(cell) for cell in grid.cells):
-            name, provider, limit = key
-            self.corpora[key] = load_corpus(
-                name, expand(provider, self.encoders), folder=folder, limit=limit or None, encoder=encoder
-            )
-        if folder is not None and (folder / COUNTS).is_file():
-            self.counts = (folder / COUNTS).read_bytes()
-
-    def corpus(self, cell: Cell) -> Corpus:
-        """Return a cell's corpus."""
-        return self.corpora[corpus_key(cell)]
-
-    def digests(self, cells: Iterable[Cell]) -> dict[Cell, str]:
-        """Return the digest of every cell."""
-        identities = {name: encoder_identity(spec) for name, spec in self.encoders.items()}
-        known: Mapping[str, str] = {**versions(), "counts": hashlib.sha256(self.counts or b"").hexdigest()}
-        found = {}
-        for cell in cells:
-            read = {f"file {place}": _file_digest(name) for place, name in enumerate(self._read_by(cell))}
-            found[cell] = cell.digest(self.corpus(cell).digest, identities, {**known, **read})
-        return found
-
-    def _read_by(self, cell: Cell) -> list[str]:
-        """Return the files that a cell's attacks read: a file that the spec names, or a corpus of the data folder."""
-        found = []
-        for attack in cell.attacks:
-            *settings, last = attack.partition(":")[2].split(",")
-            named = [Path(part.removeprefix("folder=")) for part in settings if part.startswith("folder=")]
-            folders = named or ([self.folder] if self.folder is not None else [])
-            places = [Path(last), *(folder / f"{last}.parquet" for folder in folders)] if last else []
-            found += [str(path) for path in places if path.is_file()]
-        return found
-
-    def embed(self, cells: Iterable[Cell], encoder: Callable[[str], Encoder]) -> None:
-        """Embed the corpora by the public encoders that cells use, once for all workers."""
-        for cell in cells:
-            for spec in features_of(cell):
-                key = corpus_key(cell), expand(spec, self.encoders)
-                if key not in self.features:
-                    self.features[key] = encoder(key[1]).encode(list(self.corpus(cell).texts))
-
-
 @cache
-def _file_digest(path: str) -> str:
-    with Path(path).open("rb") as file:
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def corpus_key(cell: Cell) -> Key:
-    """Return what a cell's corpus is kept under."""
-    return cell.corpus, cell.provider, cell.limit
-
-
-def features_of(cell: Cell) -> tuple[str, ...]:
-    """Return the encoders whose vectors of the whole corpus a cell needs: a head's, and the attacks' public one.
-
-    Examples
-    --------
-    >>> features_of(Cell("sst2", "wordllama", "none", ("drop",), "head:@minilm", "copy", 500, 1, public="wordllama"))
-    ('@minilm', 'wordllama')
-    """
-    found = []
-    if cell.stolen:
-        name, _, rest = cell.stealer.partition(":")
-        if name == "head":
-            found.append(rest.partition(",")[0])
-        if cell.public and cell.attacks:
-            found.append(cell.public)
-    return tuple(dict.fromkeys(found))

@@ -1,4 +1,4 @@
-"""Where results stay: one Parquet file a cell, written whole or not at all, and one table of all of them.
+"""Where results stay: one Parquet file per cell, written whole or not at all, and one table of all of them.
 
     DIR/grid.json              the digests of the grid's cells, in its order
     DIR/cells/DIGEST.parquet   one row: the cell, its results, its error if it failed, and the scores z
@@ -11,18 +11,16 @@ One process writes. A run takes a lock on the folder, so what it finds unfinishe
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from regionmarker.benchmark.grid.cell import SCORES, is_final
+from regionmarker.benchmark.grid.cell import SCORES, is_final, schema
 from regionmarker.errors import InputError
-from regionmarker.files import atomic_path
+from regionmarker.files import atomic_path, lock_folder
 from regionmarker.vectors import Doubles
 
 if TYPE_CHECKING:
@@ -59,12 +57,7 @@ class Store:
     def writing(cls, folder: Path) -> Iterator[Self]:
         """Open the folder for one run; whatever killed runs left half-written goes, before and after."""
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InputError(f"another run is writing to {folder}: wait for it, or choose another --out") from None
+        with lock_folder(folder, f"another run is writing to {folder}: wait for it, or choose another --out"):
             store = cls(folder)
             store._sweep()
             try:
@@ -74,8 +67,6 @@ class Store:
             finally:
                 store._sweep()
                 store._remove_empty()
-        finally:
-            os.close(descriptor)
 
     @property
     def cache(self) -> Path:
@@ -122,7 +113,7 @@ class Store:
         return found
 
     def scores(self, digest: str) -> tuple[Doubles, tuple[int, ...]] | None:
-        """Return z (R, M) and the secret choice of a cell, so that statistics can be compared without new thieves."""
+        """Return z (R, M) and the secret choice of a cell, so that statistics can be compared without new stealers."""
         import pyarrow.parquet as pq
 
         found = pq.read_table(self._path(digest), columns=list(SCORES)).to_pylist()[0]
@@ -162,8 +153,6 @@ class Store:
 
 def _table(rows: Sequence[Mapping[str, Any]], *, scores: bool = True) -> pa.Table:
     import pyarrow as pa
-
-    from regionmarker.benchmark.grid.cell import schema
 
     wanted = schema(scores=scores)
     return pa.Table.from_pylist([{name: row.get(name) for name in wanted.names} for row in rows], schema=wanted)

@@ -1,51 +1,23 @@
-"""A memory of a few results."""
+"""The parts of cells, made by their specs: split, fitted defense, stolen model. What cells share is kept."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from regionmarker.benchmark.corpora import STORED, Corpus
-from regionmarker.benchmark.grid.cell import PROVIDER, UNMARKED, Cell, expand
-from regionmarker.benchmark.grid.inputs import Key, Material, corpus_key
+from regionmarker.benchmark.grid.cell import PROVIDER, Cell, CorpusId, expand
+from regionmarker.benchmark.grid.inputs import GridInputs
 from regionmarker.benchmark.protocols import Defense, Stealer, StolenData
 from regionmarker.encoders.base import LookupEncoder
 from regionmarker.errors import InputError
 from regionmarker.vectors import Encoder, Floats, Integers
-
-T = TypeVar("T")
-
-
-class Memo(Generic[T]):
-    """Keeps the results that were used last.
-
-    Examples
-    --------
-    >>> memo = Memo[int](2)
-    >>> memo.get("a", lambda: 1), memo.get("a", lambda: 2)
-    (1, 1)
-    """
-
-    def __init__(self, size: int) -> None:
-        self._size, self._kept = size, OrderedDict[Hashable, T]()
-
-    def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what is kept under ``key``; make it first where there is nothing."""
-        if key not in self._kept:
-            self._kept[key] = make()
-            while len(self._kept) > self._size:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
-
-
-# Who has which texts: the thief buys some, the key is made from others, and no text is in both.
 
 _LEAST = 100  # texts that a key needs at the very least; what a defense needs beyond that it says itself
 CLASSIFIED = 3000
@@ -53,13 +25,13 @@ CLASSIFIED = 3000
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """The division of a corpus for one seed.
+class Split:
+    """Who has which texts: the stealer buys some, the key is made from others, and no text is in both.
 
     Attributes
     ----------
     bought
-        Places of the thief's texts, none of them for testing; those with stored paraphrases come first, so that an
+        Places of the stealer's texts, none of them for testing; those with stored paraphrases come first, so that an
         attack by paraphrasing has them.
     own
         Places of all others: the provider makes the key from them.
@@ -73,14 +45,14 @@ class Scene:
     test: Integers
 
     @classmethod
-    def of(cls, corpus: Corpus, queries: int, seed: int) -> Scene:
+    def of(cls, corpus: Corpus, queries: int, seed: int) -> Split:
         """Divide a corpus.
 
         Examples
         --------
         >>> from regionmarker.benchmark.corpora import load_corpus
-        >>> scene = Scene.of(load_corpus("python", "wordllama", limit=500), queries=200, seed=0)
-        >>> len(scene.bought), len(scene.own), len(set(scene.bought) & set(scene.own))
+        >>> split = Split.of(load_corpus("python", "wordllama", limit=500), queries=200, seed=0)
+        >>> len(split.bought), len(split.own), len(set(split.bought) & set(split.own))
         (200, 300, 0)
         """
         for_sale = np.flatnonzero(~corpus.data.test)
@@ -96,11 +68,6 @@ class Scene:
         own = np.setdiff1d(np.arange(len(corpus.texts)), bought)
         test = np.flatnonzero(corpus.data.test)
         return cls(bought, own, np.sort(rng.permutation(for_sale)[:CLASSIFIED]), test)
-
-
-# Where cells are made: parts by their specs, and whatever cells share, kept for the next one.
-
-DefenseLoader = Callable[..., Defense]
 
 
 @dataclass(frozen=True)
@@ -125,48 +92,51 @@ class Theft:
     seconds_steal: float
 
 
-class Workbench:
-    """Makes the parts of cells; one a process.
+Measure = Callable[[Cell, "CellParts"], dict[str, float]]
+
+
+class CellParts:
+    """Makes the parts of cells; one per process, because it keeps the last of each.
 
     Parameters
     ----------
-    material
+    inputs
         What the grid's cells share.
-    load_defense
-        By spec and seed; the built-in and installed ones unless told.
     """
 
-    def __init__(self, material: Material, load_defense: DefenseLoader | None = None) -> None:
-        self.material = material
-        self._load_defense = load_defense or _built_in_defense
-        self._encoders = Memo[Encoder](16)
-        self._scenes = Memo[Scene](8)
-        self._fitted = Memo[Fitted](16)
-        self._thefts = Memo[Theft](2)
-        self.facts = Memo[Any](64)
-        """Results that several cells have in common, such as a classifier's accuracy on what is served."""
+    def __init__(self, inputs: GridInputs) -> None:
+        self.inputs = inputs
+        self._split = lru_cache(8)(self._divide)
+        self._fitted = lru_cache(16)(self._fit)
+        self._theft = lru_cache(2)(self._steal)  # they are large
+        self._known_encoder = lru_cache(16)(self._with_features)
+        self._plain_encoder = lru_cache(16)(lambda spec: cached_encoder(spec, inputs))
+        self._measured = lru_cache(64)(self._measure)
 
     # ---- what cells share
 
     def corpus(self, cell: Cell) -> Corpus:
         """Return the cell's corpus."""
-        return self.material.corpus(cell)
+        return self.inputs.corpus(cell)
 
-    def scene(self, cell: Cell) -> Scene:
+    def split(self, cell: Cell) -> Split:
         """Return who has which texts."""
-        key = (corpus_key(cell), cell.queries, cell.seed)
-        return self._scenes.get(key, lambda: Scene.of(self.corpus(cell), cell.queries, cell.seed))
+        return self._split(cell.split)
+
+    def _divide(self, cell: Cell) -> Split:
+        return Split.of(self.corpus(cell), cell.queries, cell.seed)
 
     def fitted(self, cell: Cell) -> Fitted:
         """Return the cell's defense, its secret made from the provider's own texts."""
-        key = (corpus_key(cell), cell.queries, cell.seed, cell.defense)
-        return self._fitted.get(key, lambda: self._fit(cell))
+        return self._fitted(cell.served)
 
     def _fit(self, cell: Cell) -> Fitted:
-        corpus, own = self.corpus(cell), self.scene(cell).own
+        from regionmarker.benchmark.defenses import load_defense
+
+        corpus, own = self.corpus(cell), self.split(cell).own
         texts = [corpus.texts[place] for place in own]
         started = time.perf_counter()
-        defense = self._load_defense(self._spec(cell.defense), seed=cell.seed, counts=self._counts(texts))
+        defense = load_defense(self._spec(cell.defense), seed=cell.seed, counts=self._counts(texts))
         defense = defense.fit(texts, corpus.clean[own])
         defense.transform(corpus.clean[:2], list(corpus.texts[:2]))  # compiles what is compiled; not timed as marking
         fitted = time.perf_counter()
@@ -176,16 +146,14 @@ class Workbench:
         return Fitted(defense, served, fitted - started, spent / len(served))
 
     def theft(self, cell: Cell) -> Theft:
-        """Return the copy that the cell's thief makes of what is served to it, attacks and all."""
-        if cell.unmarked or cell.suspect == UNMARKED:
-            cell = cell.shared
-        return self._thefts.get(replace(cell, parameters=()), lambda: self._steal(cell))
+        """Return the copy that the cell's stealer makes of what is served to it, attacks and all."""
+        return self._theft(cell.theft)
 
     def _steal(self, cell: Cell) -> Theft:
         from regionmarker.benchmark.grid.attacking import plan_attacks
 
-        corpus, scene, clean = self.corpus(cell), self.scene(cell), self.clean(cell)
-        plan = plan_attacks([self._spec(attack) for attack in cell.attacks], corpus, self.material.folder)
+        corpus, split, clean = self.corpus(cell), self.split(cell), self.clean(cell)
+        plan = plan_attacks([self._spec(attack) for attack in cell.attacks], corpus, self.inputs.folder)
         public = self.encoder(cell, cell.public) if cell.public else None
         served = corpus.clean if cell.unmarked else self.fitted(cell).served
 
@@ -193,9 +161,9 @@ class Workbench:
             rows = clean.encode(texts)
             return rows if cell.unmarked else self.fitted(cell).defense.transform(rows, list(texts), account=account)
 
-        texts = tuple(corpus.texts[place] for place in scene.bought)
+        texts = tuple(corpus.texts[place] for place in split.bought)
         started = time.perf_counter()
-        stolen = plan.apply(StolenData(texts, served[scene.bought], service, public))
+        stolen = plan.apply(StolenData(texts, served[split.bought], service, public))
         attacked = time.perf_counter()
         truth = clean.encode(stolen.texts) if clean.knows(stolen.texts) else None
         model = self._stealer(cell).steal(list(stolen.texts), stolen.vectors, clean=truth)
@@ -204,33 +172,39 @@ class Workbench:
         spent = time.perf_counter() - attacked
         return Theft(suspect, learnt.cosine, learnt.correlation, len(stolen), attacked - started, spent)
 
+    def measured(self, measure: Measure, cell: Cell) -> dict[str, float]:
+        """Return what a function measures of a cell and its parts; the same cell is measured once.
+
+        Leave out of the cell what does not matter: ``cell.served``, say, for what all suspects of one key share.
+        """
+        return self._measured(measure, cell)
+
+    def _measure(self, measure: Measure, cell: Cell) -> dict[str, float]:
+        return measure(cell, self)
+
     # ---- parts by their specs
 
     def suspect(self, cell: Cell) -> Encoder:
-        """Return an innocent that no thief made: the unmarked provider, or any encoder."""
+        """Return an innocent that nobody trained on served vectors: the unmarked provider, or any encoder."""
         return self.clean(cell) if cell.suspect == PROVIDER else self.encoder(cell, cell.suspect)
 
     def clean(self, cell: Cell) -> LookupEncoder:
         """Return the provider without any mark."""
         corpus, spec = self.corpus(cell), self._spec(cell.provider)
         if spec.startswith(STORED):  # texts that nobody stored need the provider itself, if the grid names it
-            spec = self.material.encoders.get(spec.removeprefix(STORED), "")
+            spec = self.inputs.encoders.get(spec.removeprefix(STORED), "")
         load = (lambda: self._plain_encoder(spec)) if spec else None
         return LookupEncoder(cell.provider, corpus.all_texts, corpus.all_clean, load)
 
     def encoder(self, cell: Cell, spec: str) -> Encoder:
         """Return an encoder by its spec; what it says of the corpus is known already, where somebody embedded it."""
-        plain = self._spec(spec)
-        return self._encoders.get((corpus_key(cell), plain), lambda: self._known(corpus_key(cell), plain))
+        return self._known_encoder(cell.corpus_id, self._spec(spec))
 
-    def _known(self, key: Key, spec: str) -> Encoder:
-        features = self.material.features.get((key, spec))
+    def _with_features(self, corpus_id: CorpusId, spec: str) -> Encoder:
+        features = self.inputs.features.get((corpus_id, spec))
         if features is None:
             return self._plain_encoder(spec)
-        return LookupEncoder(spec, self.material.corpora[key].texts, features, lambda: self._plain_encoder(spec))
-
-    def _plain_encoder(self, spec: str) -> Encoder:
-        return self._encoders.get(spec, lambda: cached_encoder(spec, self.material))
+        return LookupEncoder(spec, self.inputs.corpora[corpus_id].texts, features, lambda: self._plain_encoder(spec))
 
     def _stealer(self, cell: Cell) -> Stealer:
         from regionmarker.benchmark.stealers import FrozenHead
@@ -252,26 +226,20 @@ class Workbench:
         return LookupEncoder("served", texts, served)
 
     def _spec(self, spec: str) -> str:
-        return expand(spec, self.material.encoders)
+        return expand(spec, self.inputs.encoders)
 
     def _counts(self, texts: Sequence[str]) -> Any:
         from regionmarker.benchmark.defenses.words import WIKITEXT_LINES, TokenCounts
 
-        if self.material.counts is None:
+        if self.inputs.counts is None:
             return TokenCounts.from_texts(texts)
-        return TokenCounts(json.loads(self.material.counts), WIKITEXT_LINES)
+        return TokenCounts(json.loads(self.inputs.counts), WIKITEXT_LINES)
 
 
-def cached_encoder(spec: str, material: Material) -> Encoder:
+def cached_encoder(spec: str, inputs: GridInputs) -> Encoder:
     """Load an encoder that keeps what it embeds in the output folder, where that can be reached."""
     from regionmarker.encoders import load_encoder
 
-    if material.cache is None or spec == "wordllama":  # quicker than reading its vectors
+    if inputs.cache is None or spec == "wordllama":  # quicker than reading its vectors
         return load_encoder(spec)
-    return load_encoder(spec, cache=material.cache / "embeddings.sqlite")
-
-
-def _built_in_defense(spec: str, **options: Any) -> Defense:
-    from regionmarker.benchmark.defenses import load_defense
-
-    return load_defense(spec, **options)
+    return load_encoder(spec, cache=inputs.cache / "embeddings.sqlite")

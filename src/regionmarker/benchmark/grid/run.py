@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from regionmarker.benchmark.corpora import STORED, check_corpus, data_folder
 from regionmarker.benchmark.grid.cell import COPY, PORTRAIT, PROVIDER, UNMARKED, Cell, expand
 from regionmarker.benchmark.grid.grid_file import Grid
-from regionmarker.benchmark.grid.inputs import Material, corpus_key
+from regionmarker.benchmark.grid.inputs import GridInputs
 from regionmarker.benchmark.grid.output_folder import Store
 from regionmarker.benchmark.grid.parts import cached_encoder
-from regionmarker.benchmark.grid.workers import check_engine, make_pool, run_batches
+from regionmarker.benchmark.grid.workers import check_engine, make_workers, run_batches
 from regionmarker.errors import InputError
 from regionmarker.vectors import Encoder
 
@@ -32,7 +33,7 @@ class Summary:
 
 
 def check_grid(grid: Grid, data_dir: Path | None = None) -> None:
-    """Load every part by its spec, and look for every corpus: a mistake is told before anything is written."""
+    """Load every part by its spec, and look for every corpus: a mistake shows before anything is written."""
     from regionmarker.benchmark.attacks import FineTune
     from regionmarker.benchmark.defenses import load_defense
     from regionmarker.benchmark.grid.attacking import plan_attacks
@@ -40,7 +41,7 @@ def check_grid(grid: Grid, data_dir: Path | None = None) -> None:
     from regionmarker.encoders import ENCODERS
 
     encoders, folder = dict(grid.encoders), data_folder(data_dir)
-    for name, provider, _ in dict.fromkeys(corpus_key(cell) for cell in grid.cells):
+    for name, provider, _ in dict.fromkeys(cell.corpus_id for cell in grid.cells):
         check_corpus(name, expand(provider, encoders), folder)
         if not provider.startswith(STORED):
             ENCODERS.check(expand(provider, encoders))
@@ -67,7 +68,6 @@ def run_grid(
     data_dir: Path | None = None,
     engine: str = "processes",
     workers: int = 2,
-    address: str | None = None,
     retry: bool = False,
     say: Say = lambda _: None,
     tick: Tick = lambda _done, _total: None,
@@ -80,56 +80,42 @@ def run_grid(
         What to compute, and the folder to keep it in.
     data_dir
         The folder of the corpora.
-    engine, workers, address
+    engine, workers
         Who computes; see :mod:`regionmarker.benchmark.grid.workers`.
     retry
         Compute cells that failed once more.
     say, tick
-        Told what happens, and how many cells of how many are done.
+        Called with what happens, and with how many cells of how many are done.
     """
-    check_engine(engine, address)
+    check_engine(engine)
     if workers < 1:
         raise InputError(f"--workers must be at least 1, but is {workers}")
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file: choose a folder for --out")
     check_grid(grid, data_dir)
     say("reading the corpora ...")
-    encoders: dict[str, Encoder] = {}
-
-    def plain(spec: str) -> Encoder:
-        if spec not in encoders:
-            encoders[spec] = cached_encoder(spec, material)
-        return encoders[spec]
-
     with Store.writing(out) as store:
-        material = Material({}, dict(grid.encoders), cache=store.cache)
-        material.gather(grid, data_dir, plain)
-        return _run(grid, material, store, plain, engine, workers, address, retry, say, tick)
-
-
-def _run(
-    grid: Grid, material: Material, store: Store, encoder: Callable[[str], Encoder],
-    engine: str, workers: int, address: str | None, retry: bool, say: Say, tick: Tick,
-) -> Summary:  # fmt: skip
-    digests = material.digests(grid.cells)
-    store.plan([digests[cell] for cell in grid.cells])
-    missing = set(store.missing(list(digests.values()), retry=retry))
-    todo = [cell for cell in grid.cells if digests[cell] in missing]
-    done = len(grid.cells) - len(todo)
-    if todo:
-        say("embedding the corpora by public encoders ...")
-        material.embed(todo, encoder)
-        say(f"{len(todo)} of {len(grid.cells)} cells are left to compute")
-        tick(done, len(grid.cells))
-        pool = make_pool(engine, material, min(workers, len(todo)), address=address)
-        with closing(run_batches(pool, _batches(grid, todo))) as finished:  # Ctrl-C ends the workers, too
-            for cell, row in finished:
-                store.add(digests[cell], row)
-                done += 1
-                tick(done, len(grid.cells))
-    results = store.finish()
-    failures = sum(row["error"] is not None for row in store.rows())
-    return Summary(len(grid.cells), len(todo), failures, results)
+        inputs = GridInputs({}, dict(grid.encoders), cache=store.cache)
+        encoder: Callable[[str], Encoder] = cache(lambda spec: cached_encoder(spec, inputs))
+        inputs.gather(grid, data_dir, encoder)
+        digests = inputs.digests(grid.cells)
+        store.plan([digests[cell] for cell in grid.cells])
+        missing = set(store.missing(list(digests.values()), retry=retry))
+        todo = [cell for cell in grid.cells if digests[cell] in missing]
+        if todo:
+            say("embedding the corpora by public encoders ...")
+            inputs.embed(todo, encoder)
+            say(f"{len(todo)} of {len(grid.cells)} cells are left to compute")
+            before = len(grid.cells) - len(todo)
+            tick(before, len(grid.cells))
+            started = make_workers(engine, inputs, min(workers, len(todo)))
+            with closing(run_batches(started, _batches(grid, todo))) as finished:  # Ctrl-C ends the workers, too
+                for done, (cell, row) in enumerate(finished, start=before + 1):
+                    store.add(digests[cell], row)
+                    tick(done, len(grid.cells))
+        results = store.finish()
+        failures = sum(row["error"] is not None for row in store.rows())
+        return Summary(len(grid.cells), len(todo), failures, results)
 
 
 def _batches(grid: Grid, todo: list[Cell]) -> list[list[Cell]]:

@@ -1,6 +1,6 @@
-"""Which worker gets which cell.
+"""Who computes cells: this process, or a few processes on this machine.
 
-Cells come in batches that share an unmarked thief, and a batch stays with one worker as long as there are batches
+Cells come in batches that share an unmarked copy, and a batch stays with one worker as long as there are batches
 left; then idle workers take half of what the busiest one still has. A worker that dies costs the cell that it was at.
 """
 
@@ -19,9 +19,24 @@ from typing import Any, Protocol, cast
 
 from regionmarker.benchmark.grid.cell import DIED, Cell, failed
 from regionmarker.benchmark.grid.experiment import compute
-from regionmarker.benchmark.grid.inputs import Material
-from regionmarker.benchmark.grid.parts import Workbench
+from regionmarker.benchmark.grid.inputs import GridInputs
+from regionmarker.benchmark.grid.parts import CellParts
 from regionmarker.errors import InputError
+
+__all__ = [
+    "ENGINES",
+    "Died",
+    "ProcessWorkers",
+    "SerialWorkers",
+    "Workers",
+    "check_engine",
+    "make_workers",
+    "run_batches",
+]
+
+ENGINES = ("processes", "here")
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TOKENIZERS_PARALLELISM")
+_PATIENCE = 10.0  # seconds until a worker that was asked to end is killed
 
 Row = dict[str, Any]
 
@@ -33,7 +48,7 @@ class Died:
     why: str
 
 
-class Pool(Protocol):
+class Workers(Protocol):
     """Workers that compute one cell at a time each."""
 
     def start(self) -> list[Hashable]:
@@ -53,27 +68,27 @@ class Pool(Protocol):
         ...
 
 
-def run_batches(pool: Pool, batches: Sequence[Sequence[Cell]]) -> Generator[tuple[Cell, Row], None, None]:
+def run_batches(workers: Workers, batches: Sequence[Sequence[Cell]]) -> Generator[tuple[Cell, Row], None, None]:
     """Yield every cell with its row, in the order in which they are done."""
     waiting = deque(deque(batch) for batch in batches if batch)
     try:
-        queues: dict[Hashable, deque[Cell]] = {worker: deque() for worker in pool.start()}
+        queues: dict[Hashable, deque[Cell]] = {worker: deque() for worker in workers.start()}
         busy: dict[Hashable, Cell] = {}
         while True:
             for worker, queue in queues.items():
                 if worker not in busy and (cell := _next(queue, waiting, queues)) is not None:
-                    pool.submit(worker, cell)
+                    workers.submit(worker, cell)
                     busy[worker] = cell
             if not busy:
                 return
-            for worker, row in pool.wait():
+            for worker, row in workers.wait():
                 cell = busy.pop(worker)
                 yield (
                     cell,
                     failed(cell.columns(), f"the worker died: {row.why}", DIED) if isinstance(row, Died) else row,
                 )
     finally:
-        pool.close()
+        workers.close()
 
 
 def _next(queue: deque[Cell], waiting: deque[deque[Cell]], queues: dict[Hashable, deque[Cell]]) -> Cell | None:
@@ -87,42 +102,27 @@ def _next(queue: deque[Cell], waiting: deque[deque[Cell]], queues: dict[Hashable
     return queue.popleft() if queue else None
 
 
-# Our own process computes the cells, one after the other.
+class SerialWorkers:
+    """One worker: this process computes the cells, one after the other."""
 
-_ONLY = "here"
-
-
-class HerePool:
-    """One worker: ourselves."""
-
-    def __init__(self, material: Material) -> None:
-        self._bench, self._cell = Workbench(material), None
-
-    _cell: Cell | None
+    def __init__(self, inputs: GridInputs) -> None:
+        self._parts = CellParts(inputs)
+        self._cells: dict[Hashable, Cell] = {}
 
     def start(self) -> list[Hashable]:
         """There is nothing to start."""
-        return [_ONLY]
+        return ["this process"]
 
     def submit(self, worker: Hashable, cell: Cell) -> None:
         """Remember the cell."""
-        del worker
-        self._cell = cell
+        self._cells[worker] = cell
 
     def wait(self) -> list[tuple[Hashable, Row | Died]]:
         """Compute it."""
-        return [(_ONLY, compute(self._cell, self._bench))] if self._cell else []
+        return [(worker, compute(self._cells.pop(worker), self._parts)) for worker in list(self._cells)]
 
     def close(self) -> None:
         """There is nothing to end."""
-
-
-# Processes on this machine.  They are spawned, not forked: a fork of a process that has used threads, as torch does,
-# may hang. Each has one thread, because threads of several processes on few cores wait for each other more than they
-# work.
-
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TOKENIZERS_PARALLELISM")
-_PATIENCE = 10.0  # seconds until a worker that was told to end is killed
 
 
 @dataclass
@@ -131,11 +131,15 @@ class _Worker:
     connection: Connection
 
 
-class ProcessPool:
-    """A few processes, each with a pipe to us."""
+class ProcessWorkers:
+    """Processes on this machine, each with a pipe to us.
 
-    def __init__(self, material: Material, workers: int) -> None:
-        self._material, self._count = material, workers
+    They are spawned, not forked: a fork of a process that has used threads, as torch does, may hang. Each has one
+    thread, because threads of several processes on few cores wait for each other more than they work.
+    """
+
+    def __init__(self, inputs: GridInputs, count: int) -> None:
+        self._inputs, self._count = inputs, count
         self._context = multiprocessing.get_context("spawn")
         self._workers: dict[Hashable, _Worker] = {}
         self._busy: set[Hashable] = set()
@@ -149,11 +153,11 @@ class ProcessPool:
     def _spawn(self) -> _Worker:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_work, args=(theirs,), daemon=True)
-        with single_threaded():
+        with _single_threaded():
             process.start()
         theirs.close()
         with contextlib.suppress(OSError):  # one that died at once is found by wait()
-            ours.send(self._material)
+            ours.send(self._inputs)
         return _Worker(process, ours)
 
     def submit(self, worker: Hashable, cell: Cell) -> None:
@@ -200,19 +204,16 @@ class ProcessPool:
 
 
 def _work(connection: Connection) -> None:
-    """Be a worker: the material first, then cells, until the pipe closes."""
+    """Be a worker: the grid's inputs first, then cells, until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who writes results
-    from regionmarker.benchmark.grid.experiment import compute
-    from regionmarker.benchmark.grid.parts import Workbench
-
     with contextlib.suppress(EOFError, OSError):
-        bench = Workbench(connection.recv())
+        parts = CellParts(connection.recv())
         while True:
-            connection.send(compute(connection.recv(), bench))
+            connection.send(compute(connection.recv(), parts))
 
 
 @contextlib.contextmanager
-def single_threaded() -> Iterator[None]:
+def _single_threaded() -> Iterator[None]:
     """Let processes that start now use one thread each."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update({name: "false" if name.startswith("TOKENIZERS") else "1" for name in _THREADS})
@@ -226,29 +227,17 @@ def single_threaded() -> Iterator[None]:
                 os.environ[name] = value
 
 
-ENGINES = ("processes", "ray", "here")
-
-__all__ = ["ENGINES", "Died", "Pool", "check_engine", "make_pool", "run_batches"]
-
-
-def check_engine(engine: str, address: str | None = None) -> None:
-    """Say what is wrong with the choice of an engine."""
+def check_engine(engine: str) -> None:
+    """Say what is wrong with the choice of who computes."""
+    if engine == "ray":
+        raise InputError("a grid is computed on one machine: its Ray workers were retired, use --engine processes")
     if engine not in ENGINES:
         raise InputError(f"unknown engine {engine!r}: give {', '.join(ENGINES)}")
-    if address is not None and engine != "ray":
-        raise InputError("--address is for --engine ray")
 
 
-def make_pool(engine: str, material: Material, workers: int, *, address: str | None = None) -> Pool:
-    """Start the workers of an engine."""
-    check_engine(engine, address)
-    if workers < 1:
-        raise InputError(f"workers must be at least 1, but are {workers}")
-    if engine == "here":
-        return HerePool(material)
-    if engine == "ray":
-        from regionmarker.benchmark.grid.ray_workers import RayPool
-
-        return RayPool(material, workers, address=address)
-
-    return ProcessPool(material, workers)
+def make_workers(engine: str, inputs: GridInputs, count: int) -> Workers:
+    """Return the workers of an engine, not started yet."""
+    check_engine(engine)
+    if count < 1:
+        raise InputError(f"workers must be at least 1, but are {count}")
+    return SerialWorkers(inputs) if engine == "here" else ProcessWorkers(inputs, count)
