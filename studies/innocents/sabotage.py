@@ -28,7 +28,7 @@ def far_targets(key: Key, questions: Questions, count: int, rng: np.random.Gener
     pool, few = questions.pool.embeddings, round(FAR * len(questions.pool))
     columns = []
     for region in key.regions:
-        centre = questions.probes.embeddings[questions.cells == region].mean(axis=0)
+        centre = questions.probes.embeddings[questions.regions == region].mean(axis=0)
         far = np.argsort(pool @ centre, kind="stable")[:few]
         columns.append(rng.choice(far, size=2 * count))
     return distinct(np.stack(columns, axis=1))[:count]
@@ -45,9 +45,9 @@ def plain_scores(examination: Examination) -> Doubles:
 
     s_r(t) = < S(t), mean over region r of S - mean outside of S >, in units of its deviation over the pool.
     """
-    cells, answers = examination.questions.cells, examination.probe_answers
-    outside = answers[~np.isin(cells, examination.regions)].mean(axis=0)
-    inside = np.array([answers[cells == region].mean(axis=0) for region in examination.regions])  # (R, D')
+    regions, answers = examination.questions.regions, examination.probe_answers
+    outside = answers[~np.isin(regions, examination.regions)].mean(axis=0)
+    inside = np.array([answers[regions == region].mean(axis=0) for region in examination.regions])  # (R, D')
     pull = ((inside - outside) @ examination.pool_answers.T).astype(np.float64)  # (R, M)
     return (pull - pull.mean(axis=1, keepdims=True)) / pull.std(axis=1, keepdims=True)
 

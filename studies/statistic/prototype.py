@@ -24,14 +24,14 @@ def prototype_scores(examination: Examination) -> Array:
     """Return z (R, M) of the prototype; every question must have been answered."""
     questions = examination.questions
     answers, clean = examination.probe_answers, questions.probes.embeddings  # (n, D'), (n, D)
-    outside = ~np.isin(questions.cells, examination.regions)
+    outside = ~np.isin(questions.regions, examination.regions)
     mapped = ridge_map(clean[outside], answers[outside])
     residuals = answers - mapped(clean)  # (n, D')
     template = normalised(mapped(questions.pool.embeddings).astype(np.float32)) + examination.pool_answers  # (M, D')
     margins = np.abs(questions.coordinates / questions.coordinates.std(axis=0)).min(axis=1)  # (n,)
     raw = []
     for region in examination.regions:
-        rows = np.flatnonzero(questions.cells == region)
+        rows = np.flatnonzero(questions.regions == region)
         far = rows[margins[rows] >= np.median(margins[rows])]
         raw.append(template @ residuals[far].mean(axis=0))
     scores = np.array(raw, dtype=np.float64)  # (R, M)

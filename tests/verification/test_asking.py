@@ -304,7 +304,7 @@ def test_a_region_that_loses_its_probes_is_an_error_that_names_no_region(marker)
     key = marker.key_
     questions = plan_questions(key, 100_000)
     region = max(questions.counts, key=lambda one: questions.counts[one])
-    probes = [text for text, cell in zip(questions.probes.texts, questions.cells, strict=True) if cell == region]
+    probes = [text for text, cell in zip(questions.probes.texts, questions.regions, strict=True) if cell == region]
     assert len(probes) > 30
     check_enough(*answers_without(key, set(probes[30:]), 100_000))
     with pytest.raises(InputError, match=f"answered only 29 of the {len(probes)} probes of one region, and 30 are"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from regionmarker.errors import SecretLeakError
-from regionmarker.verification.clean_space import CleanSide
+from regionmarker.verification.clean_space import CleanSpace
 from regionmarker.verification.decoy1 import region_scores
 
 
@@ -27,17 +27,17 @@ def answers_of(material, seed):
 
 
 def test_shared_and_fresh_sides_give_the_same_scores(material):
-    shared = CleanSide(*material)
+    shared = CleanSpace(*material)
     for seed in range(3):
         for regions, others in (((1,), ()), ((0, 2), (1,))):
             given = answers_of(material, seed)
             z = region_scores(*given, shared, regions, others)
-            assert np.array_equal(z, region_scores(*given, CleanSide(*material), regions, others))
+            assert np.array_equal(z, region_scores(*given, CleanSpace(*material), regions, others))
             assert np.ptp(z) > 0
 
 
 def test_missing_answers_leave_the_shared_side_as_it_was(material):
-    shared = CleanSide(*material)
+    shared = CleanSpace(*material)
     probes, pool = answers_of(material, 1)
     before = region_scores(probes, pool, shared, (1,))
     silent_probes, silent_pool = probes.copy(), pool.copy()
@@ -49,7 +49,7 @@ def test_missing_answers_leave_the_shared_side_as_it_was(material):
 
 
 def test_it_prints_nothing_and_cannot_be_copied(material):
-    side = CleanSide(*material)
-    assert repr(side) == "<CleanSide: sealed>"
+    side = CleanSpace(*material)
+    assert repr(side) == "<CleanSpace: sealed>"
     with pytest.raises(SecretLeakError):
         side.__reduce__()

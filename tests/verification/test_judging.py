@@ -13,7 +13,7 @@ from regionmarker import Answers, KeyRing, RegionMarker, ask, verify
 from regionmarker.errors import InputError
 from regionmarker.keys.key import key_from_key
 from regionmarker.verification.decoy_test import holm
-from regionmarker.verification.questions import plan_questions, together
+from regionmarker.verification.questions import merged_texts, plan_questions
 from regionmarker.verification.verdict import INFRINGEMENT, NO_EVIDENCE, judge
 
 QUICK = {"budget": BUDGET, "power": False}
@@ -80,10 +80,10 @@ def test_a_ring_of_one_is_a_key(judge_marker, copy_of):
 
 def test_the_questions_of_all_keys_are_asked_once(ring):
     planned = [plan_questions(key, BUDGET) for key in ring]
-    texts = together(planned)
+    texts = merged_texts(planned)
     assert set(texts) == {text for one in planned for text in one.texts}
     assert len(texts) == len(set(texts)) < sum(len(one) for one in planned)
-    assert texts != together(planned)  # shuffled anew: the order says nothing
+    assert texts != merged_texts(planned)  # shuffled anew: the order says nothing
     assert set(ask(ring, lambda asked: np.ones((len(asked), 2)), BUDGET).texts) == set(texts)
 
 

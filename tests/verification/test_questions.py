@@ -54,7 +54,7 @@ def test_every_populated_region_is_asked_alike(key):
 
 def test_cells_and_coordinates_are_those_of_the_key(key):
     questions = plan_questions(key, 1000)
-    assert np.array_equal(questions.cells, key.region_of(questions.probes.embeddings))
+    assert np.array_equal(questions.regions, key.region_of(questions.probes.embeddings))
     assert np.allclose(questions.coordinates, key.signed_distances(questions.probes.embeddings), atol=1e-12)
     row_of = {text: row for row, text in enumerate(key.reservoir.texts)}
     rows = [row_of[text] for text in questions.probes.texts]
@@ -63,12 +63,12 @@ def test_cells_and_coordinates_are_those_of_the_key(key):
 
 def test_inside_a_region_the_probes_farthest_from_the_hyperplanes_are_asked(key):
     questions = plan_questions(key, 700)
-    cells = key.region_of(key.reservoir.embeddings)
+    regions = key.region_of(key.reservoir.embeddings)
     margins = np.abs(key.signed_distances(key.reservoir.embeddings)).min(axis=1)
     for region in questions.populated:
-        asked = np.abs(questions.coordinates[questions.cells == region]).min(axis=1)
+        asked = np.abs(questions.coordinates[questions.regions == region]).min(axis=1)
         assert np.all(np.diff(asked) <= 0)
-        assert np.allclose(asked, np.sort(margins[cells == region])[::-1][: len(asked)])
+        assert np.allclose(asked, np.sort(margins[regions == region])[::-1][: len(asked)])
 
 
 def test_a_larger_budget_only_adds(key):
@@ -115,13 +115,13 @@ def thin(questions: Questions) -> set[int]:
 def test_regions_with_few_probes_are_shown_and_an_empty_trigger_region_is_an_error(key):
     assert thin(plan_questions(key, 128 + 30 * 16)) == set()
     assert thin(plan_questions(key, least_budget(key))) == set(plan_questions(key).populated)
-    cells = key.region_of(key.reservoir.embeddings)
-    kept = np.flatnonzero(cells != key.regions[0])
+    regions = key.region_of(key.reservoir.embeddings)
+    kept = np.flatnonzero(regions != key.regions[0])
     without = TextSet(tuple(key.reservoir.texts[row] for row in kept), key.reservoir.embeddings[kept])
     with pytest.raises(InputError, match="a trigger region of this key has no probe at all"):
         plan_questions(replace(key, reservoir=without), 800)
     untouched = np.flatnonzero(~np.isin(np.arange(16), (*key.regions, *key.tenant_regions)))[0]
-    kept = np.flatnonzero(cells != untouched)
+    kept = np.flatnonzero(regions != untouched)
     without = TextSet(tuple(key.reservoir.texts[row] for row in kept), key.reservoir.embeddings[kept])
     assert int(untouched) in thin(plan_questions(key, 800, probes=without))
 
@@ -159,7 +159,7 @@ def test_regroup_finds_what_texts_were_asked_for(key):
     asked = plan_questions(key, 900)
     again = regroup(key, asked.texts)
     assert again.probes.texts == asked.probes.texts
-    assert np.array_equal(again.cells, asked.cells)
+    assert np.array_equal(again.regions, asked.regions)
     fewer = regroup(key, [*asked.probes.texts[::2], "a text that the key does not know"])
     assert set(fewer.probes.texts) == set(asked.probes.texts[::2])
     assert fewer.pool is key.pool
@@ -223,13 +223,13 @@ def in_order(key: Key, order: list[str], asked) -> tuple[np.ndarray, np.ndarray]
     classifier sees regions by it, and three trigger regions a key are too few to average that out in a short test.
     (Measured once, with length, words, margin and region size: AUC 0.499 +- 0.009 over 400 keys.)
     """
-    cell_of = dict(zip(asked.probes.texts, asked.cells.tolist(), strict=True))
+    region_of = dict(zip(asked.probes.texts, asked.regions.tolist(), strict=True))
     features, labels = [], []
     for place, text in enumerate(order):
-        if text in cell_of:
+        if text in region_of:
             near = [order[(place + step) % len(order)] for step in (-2, -1, 1, 2)]
-            features.append([place / len(order), place % 64, *map(len, near), *(one in cell_of for one in near)])
-            labels.append(cell_of[text] in key.regions)
+            features.append([place / len(order), place % 64, *map(len, near), *(one in region_of for one in near)])
+            labels.append(region_of[text] in key.regions)
     return np.array(features, dtype=float), np.array(labels)
 
 
@@ -249,7 +249,7 @@ def test_a_classifier_learns_nothing_from_the_order(key):
     assert abs(told_apart([list(plan.texts) for plan in plans]) - 0.5) < 0.05
 
     def grouped(one: Key, plan) -> list[str]:
-        trigger = {text for text, cell in zip(plan.probes.texts, plan.cells, strict=True) if cell in one.regions}
+        trigger = {text for text, region in zip(plan.probes.texts, plan.regions, strict=True) if region in one.regions}
         return sorted(plan.texts, key=lambda text: text in trigger)
 
     # The same classifier finds an order that does tell.

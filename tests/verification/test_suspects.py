@@ -91,7 +91,9 @@ def test_an_encoder_of_a_server_gets_a_true_transcript(server):
     with OpenAIEncoder(server.url, "small") as encoder:
         bodies: list[bytes] = []
         suspect = load_suspect(encoder)
-        suspect.answer(list(TEXTS), range(20), width=None, heard=lambda texts, digest: bodies.append(digest.encode()))
+        suspect.answer(
+            list(TEXTS), range(20), width=None, on_response=lambda texts, digest: bodies.append(digest.encode())
+        )
     handler_body = json.dumps(
         {
             "object": "list",

@@ -32,11 +32,11 @@ def probes(
 
     Example: regionmarker probes --key provider.rmkey --out probes.jsonl
     """
-    from regionmarker.verification.questions import Cost, plan_questions, together
+    from regionmarker.verification.questions import Cost, merged_texts, plan_questions
 
     _check_out(out, force)
     ring = load_ring(key, secret_file, ask_passphrase, key_id)
-    texts = together([plan_questions(one, budget) for one in ring])
+    texts = merged_texts([plan_questions(one, budget) for one in ring])
     write_texts(out, texts)
     cost = Cost.of(texts)
     told = ("" if key_id is None else f" --key-id {key_id}") + ("" if budget == _BUDGET else f" --budget {budget}")

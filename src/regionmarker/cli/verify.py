@@ -54,7 +54,7 @@ def verify(
     """
     from regionmarker.verification.asking import ask
     from regionmarker.verification.ledger import ledger_path
-    from regionmarker.verification.questions import Cost, plan_questions, together
+    from regionmarker.verification.questions import Cost, merged_texts, plan_questions
     from regionmarker.verification.verdict import INFRINGEMENT, judge
 
     if out is not None and out.exists() and not force:
@@ -62,7 +62,7 @@ def verify(
     ring = load_ring(key, secret_file, ask_passphrase, key_id)
     probes = _own_probes(ring, corpus, encoder)
     if dry_run:
-        cost = Cost.of(together([plan_questions(one, budget, probes) for one in ring]))
+        cost = Cost.of(merged_texts([plan_questions(one, budget, probes) for one in ring]))
         print_result({"suspect": suspect, "keys": len(ring), **vars(cost)}, as_json=json)
         return
     answers = ask(ring, suspect, budget, probes=probes, cache=cache, progress=not json)

@@ -173,7 +173,9 @@ def _from_scratch(bundle: Bundle, key: Key, verdict: dict[str, Any]) -> str:
     examination = Examination.of(key, stored_answers(bundle), _own_probes(bundle, verdict))
     questions = examination.questions
     groups = {region: number for number, region in enumerate(key.regions, start=1)}
-    found = {text: groups.get(int(cell), 0) for text, cell in zip(questions.probes.texts, questions.cells, strict=True)}
+    found = {
+        text: groups.get(int(cell), 0) for text, cell in zip(questions.probes.texts, questions.regions, strict=True)
+    }
     stated = {row["text"]: row["region"] for row in bundle.lines(PROBES)}
     need(found == stated, f"{PROBES}: the groups are not those of the committed hyperplanes")
     z, again = stored_scores(bundle)[0], examination.scores()

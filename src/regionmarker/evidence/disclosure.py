@@ -217,9 +217,9 @@ def _plane(case: Case) -> Plane:
     """Return the probes in the two coordinates in which the trigger regions fall into the most different quadrants."""
     questions, regions = case.examination.questions, case.examination.regions
     pairs = list(combinations(range(questions.coordinates.shape[1]), 2))
-    groups = np.zeros(len(questions.cells), dtype=np.int64)
+    groups = np.zeros(len(questions.regions), dtype=np.int64)
     for number, region in enumerate(regions, start=1):
-        groups[questions.cells == region] = number
+        groups[questions.regions == region] = number
     if not pairs:  # one hyperplane only
         flat = np.column_stack([questions.coordinates[:, 0], np.zeros(len(groups))])
         return Plane(flat, groups)

@@ -21,17 +21,11 @@ from regionmarker.corpus import TextSet
 from regionmarker.encoders import check_texts, default_cache_path
 from regionmarker.encoders.cache import VectorStore, open_store
 from regionmarker.errors import InputError, OutsideError
-from regionmarker.progress import bar
+from regionmarker.progress import Bar, bar
 from regionmarker.vectors import Floats
 from regionmarker.verification.answers import Answers, Exchange, text_digest
 from regionmarker.verification.examination import check_enough
-from regionmarker.verification.questions import (
-    DEFAULT_BUDGET,
-    Cost,
-    keys_of,
-    plan_questions,
-    together,
-)
+from regionmarker.verification.questions import DEFAULT_BUDGET, Cost, keys_of, merged_texts, plan_questions
 from regionmarker.verification.suspects import DEFAULT_BATCH, FileSuspect, Suspect, load_suspect
 
 _SCHEMA = """
@@ -95,7 +89,7 @@ def ask(
     """
     found = load_suspect(suspect, batch_size=batch_size)
     questions = [plan_questions(one, budget, probes, seed) for one in keys_of(key)]
-    answers = ask_texts(found, together(questions, seed), cache=cache, progress=progress)
+    answers = ask_texts(found, merged_texts(questions, seed), cache=cache, progress=progress)
     for one in questions:
         check_enough(one, answers)
     return answers
@@ -115,17 +109,18 @@ def ask_texts(
     if isinstance(suspect, FileSuspect):
         return suspect.lookup(asked)
     path = _cache_path(suspect, cache)
-    with _open_keeper(path, suspect.name) as keeper, _bar(suspect.name, asked, progress) as advance:
+    shown = bar(f"asking {suspect.name}", len(asked), shown=progress)
+    with _open_answer_store(path, suspect.name) as store, shown as counted:
         try:
-            vectors = _ask_missing(suspect, keeper, asked, advance, now)
+            vectors = _ask_missing(suspect, store, asked, counted, now)
         except OutsideError as error:
             if path is None:
                 raise
-            kept = len(keeper.get([text_digest(text) for text in asked]))
+            kept = len(store.get([text_digest(text) for text in asked]))
             raise OutsideError(
                 f"{error}; {kept} of {len(asked)} answers are kept in {path}: ask again later to go on from there"
             ) from error
-        exchanges = keeper.exchanges({text_digest(text) for text in asked})
+        exchanges = store.exchanges({text_digest(text) for text in asked})
     rows = np.stack([vectors[text_digest(text)] for text in asked]) if asked else np.empty((0, 1), dtype=np.float32)
     return Answers(suspect.name, asked, rows, exchanges)
 
@@ -142,7 +137,7 @@ def default_answers_path() -> Path:
 
 
 def _cache_path(suspect: Suspect, cache: str | Path | bool | None) -> Path | None:
-    if cache is False or (cache is None and not suspect.keeps):
+    if cache is False or (cache is None and not suspect.caches_answers):
         return None
     if not suspect.is_named:
         raise InputError("keeping answers needs a name that tells this suspect from others: load_suspect(f, name=...)")
@@ -150,32 +145,40 @@ def _cache_path(suspect: Suspect, cache: str | Path | bool | None) -> Path | Non
 
 
 def _ask_missing(
-    suspect: Suspect, keeper: _Keeper, texts: tuple[str, ...], advance: Callable[[Sequence[str]], None], now: Clock
+    suspect: Suspect, store: _AnswerStore, texts: tuple[str, ...], counted: Bar, now: Clock
 ) -> dict[bytes, Floats]:
     """Return the answers to all texts by digest, asking for those that are not there."""
 
-    def heard(asked: list[str], response: str) -> None:
+    def on_response(asked: list[str], response: str) -> None:
         time = now().astimezone(UTC).isoformat(timespec="milliseconds")
-        keeper.record(time, b"".join(map(text_digest, asked)), response)
+        store.record(time, b"".join(map(text_digest, asked)), response)
+
+    tokens = 0
+
+    def advance(rows: Sequence[int]) -> None:
+        nonlocal tokens
+        tokens += Cost.of([texts[row] for row in rows]).tokens
+        counted.advance(len(rows))
+        counted.note(f"about {tokens} tokens")
 
     digests = [text_digest(text) for text in texts]
-    vectors = keeper.get(digests)
+    vectors = store.get(digests)
     missing = [row for row, digest in enumerate(digests) if digest not in vectors]
-    advance([texts[row] for row, digest in enumerate(digests) if digest in vectors])
+    advance([row for row, digest in enumerate(digests) if digest in vectors])
     while missing:
         size = suspect.batch_size  # looked up anew: a server may make us shrink it
         batch, missing = missing[:size], missing[size:]
-        arrived = keeper.get([digests[row] for row in batch])  # another process may have been faster
+        arrived = store.get([digests[row] for row in batch])  # another process may have been faster
         rows = [row for row in batch if digests[row] not in arrived]
         if rows:
-            answer = suspect.answer([texts[row] for row in rows], rows, width=keeper.width, heard=heard)
-            keeper.put([digests[row] for row in rows], answer)
-        vectors |= keeper.get([digests[row] for row in batch])  # what is kept, so that a later run gets the same bits
-        advance([texts[row] for row in batch])
+            answer = suspect.answer([texts[row] for row in rows], rows, width=store.width, on_response=on_response)
+            store.put([digests[row] for row in rows], answer)
+        vectors |= store.get([digests[row] for row in batch])  # what is kept, so that a later run gets the same bits
+        advance(batch)
     return vectors
 
 
-class _Keeper(Protocol):
+class _AnswerStore(Protocol):
     """Where answers and the transcript are kept."""
 
     @property
@@ -186,7 +189,7 @@ class _Keeper(Protocol):
     def exchanges(self, digests: set[bytes]) -> tuple[Exchange, ...]: ...
 
 
-class _Memory:
+class _MemoryStore:
     """Keeps answers for as long as they are asked."""
 
     def __init__(self) -> None:
@@ -208,16 +211,16 @@ class _Memory:
         return _exchanges_about(digests, self._exchanges)
 
 
-class _File:
+class _FileStore:
     """Keeps answers in a SQLite file: the vectors as an encoder's cache does, the transcript in a table beside them."""
 
-    def __init__(self, store: VectorStore, connection: sqlite3.Connection, suspect: str) -> None:
-        self._store, self._connection, self._suspect = store, connection, suspect
-        self.get, self.put = store.get, store.put
+    def __init__(self, vectors: VectorStore, connection: sqlite3.Connection, suspect: str) -> None:
+        self._vectors, self._connection, self._suspect = vectors, connection, suspect
+        self.get, self.put = vectors.get, vectors.put
 
     @property
     def width(self) -> int | None:
-        return self._store.width
+        return self._vectors.width
 
     def record(self, time: str, asked: bytes, response: str) -> None:
         row = (self._suspect, time, asked, response)
@@ -239,28 +242,14 @@ def _exchanges_about(digests: set[bytes], rows: Iterable[tuple[str, bytes, str]]
 
 
 @contextlib.contextmanager
-def _open_keeper(path: Path | None, suspect: str) -> Iterator[_Keeper]:
+def _open_answer_store(path: Path | None, suspect: str) -> Iterator[_AnswerStore]:
     if path is None:
-        yield _Memory()
+        yield _MemoryStore()
         return
     # The prefix keeps a file that also caches the same model as an encoder from answering for the suspect.
     with (
-        open_store(path, f"suspect {suspect}") as store,
+        open_store(path, f"suspect {suspect}") as vectors,
         contextlib.closing(sqlite3.connect(path, timeout=_BUSY, isolation_level=None)) as connection,
     ):
         connection.execute(_SCHEMA)
-        yield _File(store, connection, suspect)
-
-
-@contextlib.contextmanager
-def _bar(name: str, texts: Sequence[str], shown: bool) -> Iterator[Callable[[Sequence[str]], None]]:
-    tokens = 0
-    with bar(f"asking {name}", len(texts), shown=shown) as drawn:
-
-        def advance(done: Sequence[str]) -> None:
-            nonlocal tokens
-            tokens += Cost.of(done).tokens
-            drawn.advance(len(done))
-            drawn.note(f"about {tokens} tokens")
-
-        yield advance
+        yield _FileStore(vectors, connection, suspect)

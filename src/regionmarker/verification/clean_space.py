@@ -1,6 +1,7 @@
-"""The clean half of the decoy test: what depends on the texts that were asked and not on who answered.
+"""The clean half of a statistic: what depends on the texts that were asked and not on who answered.
 
-Judging many suspects by the same questions (shadow thieves, a study of innocents) then pays for it once.
+Judging many suspects by the same questions (simulated copies, a study of innocents) then pays for it once. In here are
+the ridge regressions on clean embeddings, the whitening, and the way from a suspect's space back to the clean one.
 """
 
 from __future__ import annotations
@@ -16,127 +17,20 @@ from regionmarker.crypto.secret import Sealed
 from regionmarker.marks.regions import region_numbers
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers
 
-_TINY = 1e-9
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Unmarked(Sealed):
-    """The rows outside some regions, from which is learnt what meaning alone predicts."""
-
-    outside: NDArray[np.bool_]  # (T,)
-    x: Floats  # (T, D), all rows, centred on those outside
-    ridge: Ridge  # of the rows outside
-
-    @classmethod
-    def of(cls, e: Floats, outside: NDArray[np.bool_]) -> Unmarked:
-        """Learn from the rows of e (T, D) that are ``outside`` (T,)."""
-        x = e - e[outside].mean(axis=0)
-        return cls(outside, x, Ridge(x[outside]))
-
-
-class CleanSide(Sealed):
-    """The clean embeddings of the probes and the pool, and where they lie.
-
-    Parameters
-    ----------
-    clean, pool_clean
-        The clean embeddings, (n, D) and (M, D).
-    coordinates, pool_coordinates
-        Their signed distances to the hyperplanes, (n, d) and (M, d).
-    here, seen
-        Which probes (n,) and which pool texts (M,) were answered; all of them where not given.
-    """
-
-    def __init__(
-        self,
-        clean: Floats,
-        coordinates: Doubles,
-        pool_clean: Floats,
-        pool_coordinates: Doubles,
-        here: NDArray[np.bool_] | None = None,
-        seen: NDArray[np.bool_] | None = None,
-    ) -> None:
-        self.clean, self.coordinates = clean, coordinates
-        self.pool_clean, self.pool_coordinates = pool_clean, pool_coordinates
-        self.here = np.ones(len(clean), dtype=bool) if here is None else here
-        self.seen = np.ones(len(pool_clean), dtype=bool) if seen is None else seen
-        self._unmarked: dict[tuple[int, ...], Unmarked] = {}
-        self._whiteners: dict[float, Any] = {}
-
-    def answered(self, here: NDArray[np.bool_], seen: NDArray[np.bool_]) -> CleanSide:
-        """Return this with the texts that were answered only."""
-        if np.array_equal(here, self.here) and np.array_equal(seen, self.seen):
-            return self
-        return CleanSide(self.clean, self.coordinates, self.pool_clean, self.pool_coordinates, here, seen)
-
-    @cached_property
-    def e(self) -> Floats:
-        """The clean embeddings of all answered texts, probes first, (T, D)."""
-        # The pool's answers are probes too: a pool text lies in some region like any other.
-        return np.vstack([self.clean[self.here], self.pool_clean[self.seen]]).astype(np.float32)
-
-    @cached_property
-    def v(self) -> Doubles:
-        """Their coordinates, (T, d)."""
-        return np.vstack([self.coordinates[self.here], self.pool_coordinates[self.seen]])
-
-    @cached_property
-    def centre(self) -> Floats:
-        """The mean of e, (D,)."""
-        return np.asarray(self.e.mean(axis=0))
-
-    @cached_property
-    def centred(self) -> Floats:
-        """The rows e less their mean, (T, D)."""
-        return self.e - self.centre
-
-    @cached_property
-    def norms(self) -> Floats:
-        """The length of each column of the centred rows, (D,)."""
-        return np.asarray(np.linalg.norm(self.centred, axis=0))
-
-    @cached_property
-    def covariance(self) -> Floats:
-        """The covariance of the centred rows, (D, D)."""
-        return (self.centred.T @ self.centred / len(self.centred)).astype(np.float32, copy=False)
-
-    def unmarked(self, regions: tuple[int, ...]) -> Unmarked:
-        """Return what lies outside ``regions``."""
-        if regions not in self._unmarked:
-            outside: NDArray[np.bool_] = ~np.isin(region_numbers(self.v), regions)
-            self._unmarked[regions] = Unmarked.of(self.e, outside)
-        return self._unmarked[regions]
-
-    def whitened(self, vectors: AnyArray, ridge: float, dimensions: Integers | None = None) -> Doubles:
-        """Multiply vectors (R, D) by the inverse covariance, so that common meanings weigh less.
-
-        With ``dimensions``, by the inverse of the covariance of those alone; the vectors then have only these.
-        """
-        if dimensions is not None:
-            factor = _factor(self.covariance[np.ix_(dimensions, dimensions)], ridge)
-        else:
-            factor = self._whiteners.get(ridge)
-            if factor is None:
-                factor = self._whiteners[ridge] = _factor(self.covariance.copy(), ridge)
-        return np.asarray(solve(factor, vectors.T.astype(np.float32)).T, dtype=np.float64)
-
-
-def _factor(covariance: Floats, ridge: float) -> Any:
-    from scipy.linalg import cho_factor
-
-    covariance[np.diag_indices_from(covariance)] += ridge * max(float(np.trace(covariance)) / len(covariance), _TINY)
-    return cho_factor(covariance, overwrite_a=True, check_finite=False)
-
-
-# Ridge regression with a penalty chosen by generalised cross-validation, without forming the coefficients.
-
 PENALTIES = (0.1, 1.0, 4.0, 16.0)
+MATCHED = 0.7
+"""Dimensions count as matched when this share of them choose each other (0.99 where they match, below 0.4 after a
+rotation); otherwise a rotation is fitted."""
+_RIDGE_MATCHED, _RIDGE_ROTATED = 0.1, 3.0  # a fitted rotation is noisier, so it is whitened less
 _SKETCH = 32
-_TINY_ridge = 1e-9
+_RANK = 256
+_TINY = 1e-9
 
 
 class Ridge:
     """Ridge regressions on one centred matrix a (T, p): its Gram matrix and the factors of it serve every b.
+
+    The penalty is chosen by generalised cross-validation, and the coefficients are never formed.
 
     Examples
     --------
@@ -189,7 +83,7 @@ class Ridge:
             if best is None or score < best[0]:
                 best = score, factor
         score, factor = best  # type: ignore[misc]
-        return factor, score / max(float((y**2).sum()), _TINY_ridge)
+        return factor, score / max(float((y**2).sum()), _TINY)
 
 
 def solve(factor: Any, right: AnyArray) -> AnyArray:
@@ -199,23 +93,124 @@ def solve(factor: Any, right: AnyArray) -> AnyArray:
     return np.asarray(cho_solve(factor, right, check_finite=False))
 
 
-# From the suspect's space back to the clean space, whatever was done to the dimensions.
+@dataclass(frozen=True, repr=False, eq=False)
+class Unmarked(Sealed):
+    """The rows outside some regions, from which is learnt what meaning alone predicts."""
 
-MATCHED = 0.7
-"""Dimensions count as matched when this share of them choose each other (0.99 where they match, below 0.4 after a
-rotation); otherwise a rotation is fitted."""
-_RIDGE_MATCHED, _RIDGE_ROTATED = 0.1, 3.0  # a fitted rotation is noisier, so it is whitened less
-_RANK = 256
-_TINY_alignment = 1e-9
+    outside: NDArray[np.bool_]  # (T,)
+    x: Floats  # (T, D), all rows, centred on those outside
+    ridge: Ridge  # of the rows outside
+
+    @classmethod
+    def of(cls, e: Floats, outside: NDArray[np.bool_]) -> Unmarked:
+        """Learn from the rows of e (T, D) that are ``outside`` (T,)."""
+        x = e - e[outside].mean(axis=0)
+        return cls(outside, x, Ridge(x[outside]))
 
 
-def to_clean_space(vectors: AnyArray, clean: CleanSide, answers: AnyArray) -> Doubles:
+class CleanSpace(Sealed):
+    """The clean embeddings of the probes and the pool, and where they lie.
+
+    Parameters
+    ----------
+    clean, pool_clean
+        The clean embeddings, (n, D) and (M, D).
+    coordinates, pool_coordinates
+        Their signed distances to the hyperplanes, (n, d) and (M, d).
+    probes_answered, pool_answered
+        Which probes (n,) and which pool texts (M,) were answered; all of them where not given.
+    """
+
+    def __init__(
+        self,
+        clean: Floats,
+        coordinates: Doubles,
+        pool_clean: Floats,
+        pool_coordinates: Doubles,
+        probes_answered: NDArray[np.bool_] | None = None,
+        pool_answered: NDArray[np.bool_] | None = None,
+    ) -> None:
+        self.clean, self.coordinates = clean, coordinates
+        self.pool_clean, self.pool_coordinates = pool_clean, pool_coordinates
+        self.probes_answered = np.ones(len(clean), dtype=bool) if probes_answered is None else probes_answered
+        self.pool_answered = np.ones(len(pool_clean), dtype=bool) if pool_answered is None else pool_answered
+        self._unmarked: dict[tuple[int, ...], Unmarked] = {}
+        self._whiteners: dict[float, Any] = {}
+
+    def answered(self, probes_answered: NDArray[np.bool_], pool_answered: NDArray[np.bool_]) -> CleanSpace:
+        """Return this with the texts that were answered only."""
+        if np.array_equal(probes_answered, self.probes_answered) and np.array_equal(pool_answered, self.pool_answered):
+            return self
+        return CleanSpace(
+            self.clean, self.coordinates, self.pool_clean, self.pool_coordinates, probes_answered, pool_answered
+        )
+
+    @cached_property
+    def e(self) -> Floats:
+        """The clean embeddings of all answered texts, probes first, (T, D)."""
+        # The pool's answers are probes too: a pool text lies in some region like any other.
+        return np.vstack([self.clean[self.probes_answered], self.pool_clean[self.pool_answered]]).astype(np.float32)
+
+    @cached_property
+    def v(self) -> Doubles:
+        """Their coordinates, (T, d)."""
+        return np.vstack([self.coordinates[self.probes_answered], self.pool_coordinates[self.pool_answered]])
+
+    @cached_property
+    def centre(self) -> Floats:
+        """The mean of e, (D,)."""
+        return np.asarray(self.e.mean(axis=0))
+
+    @cached_property
+    def centred(self) -> Floats:
+        """The rows e less their mean, (T, D)."""
+        return self.e - self.centre
+
+    @cached_property
+    def norms(self) -> Floats:
+        """The length of each column of the centred rows, (D,)."""
+        return np.asarray(np.linalg.norm(self.centred, axis=0))
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """The covariance of the centred rows, (D, D)."""
+        return (self.centred.T @ self.centred / len(self.centred)).astype(np.float32, copy=False)
+
+    def unmarked(self, regions: tuple[int, ...]) -> Unmarked:
+        """Return what lies outside ``regions``."""
+        if regions not in self._unmarked:
+            outside: NDArray[np.bool_] = ~np.isin(region_numbers(self.v), regions)
+            self._unmarked[regions] = Unmarked.of(self.e, outside)
+        return self._unmarked[regions]
+
+    def whitened(self, vectors: AnyArray, ridge: float, dimensions: Integers | None = None) -> Doubles:
+        """Multiply vectors (R, D) by the inverse covariance, so that common meanings weigh less.
+
+        With ``dimensions``, by the inverse of the covariance of those alone; the vectors then have only these.
+        """
+        if dimensions is not None:
+            factor = _factor(self.covariance[np.ix_(dimensions, dimensions)], ridge)
+        else:
+            factor = self._whiteners.get(ridge)
+            if factor is None:
+                factor = self._whiteners[ridge] = _factor(self.covariance.copy(), ridge)
+        return np.asarray(solve(factor, vectors.T.astype(np.float32)).T, dtype=np.float64)
+
+
+def _factor(covariance: Floats, ridge: float) -> Any:
+    from scipy.linalg import cho_factor
+
+    covariance[np.diag_indices_from(covariance)] += ridge * max(float(np.trace(covariance)) / len(covariance), _TINY)
+    return cho_factor(covariance, overwrite_a=True, check_finite=False)
+
+
+def to_clean_space(vectors: AnyArray, clean: CleanSpace, answers: AnyArray) -> Doubles:
     """Return vectors (R, D') of the suspect's space in the clean space, whitened, (R, D).
 
-    ``answers`` (T, D') are the centred answers to the texts of the clean side.
+    ``answers`` (T, D') are the centred answers to the texts of the clean space, whatever was done to their dimensions.
     """
     cross = clean.centred.T @ answers  # (D, D')
-    scale = np.outer(clean.norms, np.linalg.norm(answers, axis=0)) + _TINY_alignment
+    scale = np.outer(clean.norms, np.linalg.norm(answers, axis=0)) + _TINY
     ours, theirs, sign, share = matched_dimensions(cross / scale)
     if share < MATCHED:
         return clean.whitened(vectors @ _nearest_rotation(cross).T, _RIDGE_ROTATED)
@@ -248,5 +243,5 @@ def _nearest_rotation(cross: AnyArray) -> AnyArray:
     else:
         basis = np.eye(len(cross), dtype=np.float32)
     u, s, vt = np.linalg.svd(basis.T @ cross, full_matrices=False)
-    keep = s > 1e-6 * max(float(s[0]), _TINY_alignment)
+    keep = s > 1e-6 * max(float(s[0]), _TINY)
     return np.asarray(basis @ (u[:, keep] @ vt[keep]))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regionmarker.vectors import AnyArray, Doubles, Floats
-from regionmarker.verification.clean_space import CleanSide, Ridge, Unmarked, solve, to_clean_space
+from regionmarker.verification.clean_space import CleanSpace, Ridge, Unmarked, solve, to_clean_space
 
 STATISTIC = "decoy-1"
 _TINY = 1e-9
@@ -29,7 +29,7 @@ _TINY = 1e-9
 def region_scores(
     answers: Floats,
     pool_answers: Floats,
-    clean: CleanSide,
+    clean: CleanSpace,
     trigger_regions: tuple[int, ...],
     other_regions: tuple[int, ...] = (),
 ) -> Doubles:
@@ -51,16 +51,16 @@ def region_scores(
     z
         (R, M); NaN in the columns of pool texts without an answer.
     """
-    seen = np.asarray(np.isfinite(pool_answers).all(axis=1))  # (M,)
-    here = np.asarray(np.isfinite(answers).all(axis=1))  # (n,)
-    S = np.vstack([answers[here], pool_answers[seen]]).astype(np.float32)  # (T, D')
-    clean = clean.answered(here, seen)
+    pool_answered = np.asarray(np.isfinite(pool_answers).all(axis=1))  # (M,)
+    probes_answered = np.asarray(np.isfinite(answers).all(axis=1))  # (n,)
+    S = np.vstack([answers[probes_answered], pool_answers[pool_answered]]).astype(np.float32)  # (T, D')
+    clean = clean.answered(probes_answered, pool_answered)
     marked = (*trigger_regions, *other_regions)
     member = _memberships(S, clean.v, marked)  # (T, R + others)
     shift = displacements(S, clean.unmarked(marked), member)[: len(trigger_regions)]  # (R, D')
     pull = to_clean_space(shift, clean, S - S.mean(axis=0))  # (R, D)
-    z = standardised(pull @ (clean.pool_clean - clean.centre).T, clean.pool_coordinates, seen)  # (R, M)
-    z[:, ~seen] = np.nan
+    z = standardised(pull @ (clean.pool_clean - clean.centre).T, clean.pool_coordinates, pool_answered)  # (R, M)
+    z[:, ~pool_answered] = np.nan
     return z
 
 
@@ -105,14 +105,14 @@ def displacements(S: Floats, unmarked: Unmarked, member: Doubles) -> Doubles:
     return np.asarray(np.linalg.solve(gram, beyond))
 
 
-def standardised(raw: AnyArray, covariates: Doubles, seen: NDArray[np.bool_]) -> Doubles:
-    """Return scores (R, M) less their regression on the covariates (M, d), at unit deviation over the seen columns.
+def standardised(raw: AnyArray, covariates: Doubles, answered: NDArray[np.bool_]) -> Doubles:
+    """Return scores (R, M) less their regression on the covariates (M, d), at unit deviation over the answered columns.
 
     A suspect that shows nothing at all (its answers are a linear map of the clean ones) scores 0 everywhere, so p = 1.
     """
     design = np.column_stack([np.ones(len(covariates)), covariates])  # (M, 1 + d)
-    coefficients = np.linalg.lstsq(design[seen], raw[:, seen].T, rcond=None)[0]
+    coefficients = np.linalg.lstsq(design[answered], raw[:, answered].T, rcond=None)[0]
     left = raw - (design @ coefficients).T
-    deviation = left[:, seen].std(axis=1, keepdims=True)
-    flat = deviation <= _TINY * np.abs(raw[:, seen]).max(initial=_TINY)
+    deviation = left[:, answered].std(axis=1, keepdims=True)
+    flat = deviation <= _TINY * np.abs(raw[:, answered]).max(initial=_TINY)
     return np.where(flat, 0.0, left / np.maximum(deviation, 1e-300))

@@ -1,14 +1,12 @@
-"""Ask a suspect, and keep every answer as it arrives.
+"""An examination: the suspect's answers laid beside what the key knows, ready to be scored.
 
-Answers go to a SQLite file batch by batch, under the suspect's name and the text's SHA-256. So a run that is killed or
-turned away loses the batch it was in, and the next run asks for the rest; the order of asking, which is drawn anew,
-does not matter. The transcript lies in the same file and is written first: what it holds is every response that was
-received, also the garbage, also a batch that was lost.
+Nothing in here looks up a target: :meth:`Examination.scores` cannot, because the key's targets are not part of it.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,50 +16,26 @@ from regionmarker.crypto.secret import Sealed
 from regionmarker.errors import InputError
 from regionmarker.keys.key import Key
 from regionmarker.vectors import Doubles, Floats
+from regionmarker.verification import decoy1
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.decoy1 import region_scores
-from regionmarker.verification.questions import (
-    ENOUGH_PROBES,
-    Questions,
-    regroup,
-)
+from regionmarker.verification.clean_space import CleanSpace
+from regionmarker.verification.questions import ENOUGH_PROBES, Questions, regroup
 
 POOL_MISSING = 0.05
 """Share of the pool that may be without an answer."""
 
+Statistic = Callable[[Floats, Floats, CleanSpace, tuple[int, ...], tuple[int, ...]], Doubles]
+"""Scores z (R, M) from the answers to the probes and to the pool, the clean space, the regions to score and others."""
 
-def check_enough(questions: Questions, answers: Answers) -> None:
-    """Refuse answers of which so much is missing that a verdict would mean little.
-
-    Up to 5 % of the pool may be missing (such a text drops out of the pool), and as many probes as leave 30 in
-    every region that was asked for as many.
-    """
-    pool = np.isnan(answers.lookup(questions.pool.texts)[:, 0])
-    if pool.sum() > POOL_MISSING * len(pool):
-        raise InputError(
-            f"{answers.suspect} left {int(pool.sum())} of {len(pool)} pool texts without an answer, and at most "
-            f"{int(POOL_MISSING * len(pool))} may be missing: ask the rest (regionmarker probes writes all texts)"
-        )
-    there = ~np.isnan(answers.lookup(questions.probes.texts)[:, 0])
-    for region, planned in questions.counts.items():
-        left = int((there & (questions.cells == region)).sum())
-        if left < min(planned, ENOUGH_PROBES):
-            # No region is named: which texts lie together is part of the secret.
-            raise InputError(
-                f"{answers.suspect} answered only {left} of the {planned} probes of one region, and "
-                f"{min(planned, ENOUGH_PROBES)} are needed: ask the rest, or give the budget that was asked with"
-            )
-
-
-# An examination: the suspect's answers laid beside what the key knows, ready to be scored.
-#
-# Nothing in here looks up a target: :meth:`Examination.scores` cannot, because the key's targets are not part of it.
+STATISTICS: dict[str, Statistic] = {decoy1.STATISTIC: decoy1.region_scores}
+"""The statistics by the name that a key is committed to."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Examination(Sealed):
-    """Questions, the answers to them, and which regions carry marks."""
+    """Questions, the answers to them, which regions carry marks, and the statistic that scores them."""
 
+    statistic: Statistic
     questions: Questions
     probe_answers: Floats  # (m, D'), NaN rows are missing
     pool_answers: Floats  # (M, D')
@@ -81,6 +55,7 @@ class Examination(Sealed):
     def simulated(cls, key: Key, questions: Questions, probe_answers: Floats, pool_answers: Floats) -> Examination:
         """Lay given answer rows beside the questions."""
         return cls(
+            statistic=_statistic_of(key),
             questions=questions,
             probe_answers=probe_answers,
             pool_answers=pool_answers,
@@ -97,19 +72,49 @@ class Examination(Sealed):
         return self._scores(self.tenant_regions, self.regions)
 
     def _scores(self, regions: tuple[int, ...], others: tuple[int, ...]) -> Doubles:
-        return region_scores(self.probe_answers, self.pool_answers, self.questions.clean, regions, others)
+        return self.statistic(self.probe_answers, self.pool_answers, self.questions.clean, regions, others)
 
     def inside(self, region: int) -> Floats:
         """Return the answers to the probes of one region, missing ones left out."""
-        return _present(self.probe_answers[self.questions.cells == region])
+        return _present(self.probe_answers[self.questions.regions == region])
 
     def outside(self) -> Floats:
         """Return the answers to the probes in no provider region, missing ones left out."""
-        return _present(self.probe_answers[~np.isin(self.questions.cells, self.regions)])
+        return _present(self.probe_answers[~np.isin(self.questions.regions, self.regions)])
 
 
 def _present(rows: Floats) -> Floats:
     return rows[np.isfinite(rows).all(axis=1)]
+
+
+def _statistic_of(key: Key) -> Statistic:
+    name = key.settings.statistic
+    if name not in STATISTICS:
+        raise InputError(f"this key is committed to the statistic {name}, but this version has {', '.join(STATISTICS)}")
+    return STATISTICS[name]
+
+
+def check_enough(questions: Questions, answers: Answers) -> None:
+    """Refuse answers of which so much is missing that a verdict would mean little.
+
+    Up to 5 % of the pool may be missing (such a text drops out of the pool), and as many probes as leave 30 in
+    every region that was asked for as many.
+    """
+    pool = np.isnan(answers.lookup(questions.pool.texts)[:, 0])
+    if pool.sum() > POOL_MISSING * len(pool):
+        raise InputError(
+            f"{answers.suspect} left {int(pool.sum())} of {len(pool)} pool texts without an answer, and at most "
+            f"{int(POOL_MISSING * len(pool))} may be missing: ask the rest (regionmarker probes writes all texts)"
+        )
+    there = ~np.isnan(answers.lookup(questions.probes.texts)[:, 0])
+    for region, planned in questions.counts.items():
+        left = int((there & (questions.regions == region)).sum())
+        if left < min(planned, ENOUGH_PROBES):
+            # No region is named: which texts lie together is part of the secret.
+            raise InputError(
+                f"{answers.suspect} answered only {left} of the {planned} probes of one region, and "
+                f"{min(planned, ENOUGH_PROBES)} are needed: ask the rest, or give the budget that was asked with"
+            )
 
 
 def scores_digest(z: Doubles) -> str:

@@ -19,7 +19,6 @@ from regionmarker.keys.key import Key
 from regionmarker.vectors import Doubles
 from regionmarker.verification import ledger as ledgers
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.decoy1 import STATISTIC
 from regionmarker.verification.decoy_test import DecoyTest, holm
 from regionmarker.verification.examination import Examination, scores_digest
 
@@ -68,10 +67,6 @@ class Finding(Sealed):
     @classmethod
     def of(cls, key: Key, answers: Answers, probes: TextSet | None, ledger: Path | None) -> Finding:
         """Score the answers, then look up the targets."""
-        if key.settings.statistic != STATISTIC:
-            raise InputError(
-                f"this key is committed to the statistic {key.settings.statistic}, but this version has {STATISTIC}"
-            )
         examination = Examination.of(key, answers, probes)
         z = examination.scores()  # sees no target ...
         digest = scores_digest(z)  # ... and is fixed before one is looked up: this is why p is exact

@@ -23,7 +23,7 @@ from regionmarker.keys.files import KeyRing
 from regionmarker.keys.key import Key
 from regionmarker.marks.regions import POPULATED_SHARE, region_numbers
 from regionmarker.vectors import Doubles, Integers, as_floats, check_rows
-from regionmarker.verification.clean_space import CleanSide
+from regionmarker.verification.clean_space import CleanSpace
 
 DEFAULT_BUDGET = 3000
 ENOUGH_PROBES = 30
@@ -76,7 +76,7 @@ class Questions(Sealed):
     probes
         The probes with their clean embeddings (m, D), by region and then from the centre outwards: an order that
         depends on the key alone, so that what is computed from them is the same in every run.
-    cells
+    regions
         The region number of each probe, (m,).
     coordinates
         The signed distance of each probe to each hyperplane, (m, d).
@@ -89,7 +89,7 @@ class Questions(Sealed):
     texts: tuple[str, ...]
     pool: TextSet
     probes: TextSet
-    cells: Integers
+    regions: Integers
     coordinates: Doubles
     pool_coordinates: Doubles
     populated: tuple[int, ...]
@@ -98,14 +98,14 @@ class Questions(Sealed):
         return len(self.texts)
 
     @cached_property
-    def clean(self) -> CleanSide:
+    def clean(self) -> CleanSpace:
         """The clean half of the decoy test: every suspect that is judged by these questions shares it."""
-        return CleanSide(self.probes.embeddings, self.coordinates, self.pool.embeddings, self.pool_coordinates)
+        return CleanSpace(self.probes.embeddings, self.coordinates, self.pool.embeddings, self.pool_coordinates)
 
     @cached_property
     def counts(self) -> dict[int, int]:
         """How many probes each populated region has."""
-        return {region: int((self.cells == region).sum()) for region in self.populated}
+        return {region: int((self.regions == region).sum()) for region in self.populated}
 
     def cost(self) -> Cost:
         """Return what asking costs."""
@@ -132,7 +132,7 @@ def keys_of(keys: object) -> tuple[Key, ...]:
     return keys.keys if isinstance(keys, KeyRing) else (key_of(keys),)
 
 
-def together(questions: Sequence[Questions], seed: int | None = None) -> tuple[str, ...]:
+def merged_texts(questions: Sequence[Questions], seed: int | None = None) -> tuple[str, ...]:
     """Return the texts of several keys' questions, each once, in a fresh shuffle: it does not show whose they are."""
     if len(questions) == 1:
         return questions[0].texts
@@ -243,7 +243,7 @@ class _Candidates(Sealed):
             texts=_shuffled((*key.pool.texts, *probes.texts), seed),
             pool=key.pool,
             probes=probes,
-            cells=region_numbers(coordinates),
+            regions=region_numbers(coordinates),
             coordinates=coordinates,
             pool_coordinates=key.signed_distances(key.pool.embeddings),
             populated=self.populated,
@@ -253,7 +253,7 @@ class _Candidates(Sealed):
 def _candidates(key: Key, probes: TextSet | None) -> _Candidates:
     given = key.reservoir if probes is None else _checked_probes(key, probes)
     coordinates = key.signed_distances(given.embeddings)  # (n, d)
-    cells, margins = region_numbers(coordinates), np.abs(coordinates).min(axis=1)
+    regions, margins = region_numbers(coordinates), np.abs(coordinates).min(axis=1)
     seen = set(key.pool.texts)
     fresh = np.zeros(len(given), dtype=bool)  # in the pool or a second time: not asked again
     for row, text in enumerate(given.texts):
@@ -262,7 +262,7 @@ def _candidates(key: Key, probes: TextSet | None) -> _Candidates:
     # Equal margins are ordered by text, not by place: own probes may come in any order.
     rank = np.array(sorted(range(len(given)), key=lambda row: (-margins[row], given.texts[row])), dtype=np.int64)
     populated = tuple(int(region) for region in np.flatnonzero(key.shares >= POPULATED_SHARE))
-    by_region = [rank[fresh[rank] & (cells[rank] == region)] for region in populated]
+    by_region = [rank[fresh[rank] & (regions[rank] == region)] for region in populated]
     return _Candidates(given, coordinates, populated, by_region)
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 API_KEY_VARIABLE = "REGIONMARKER_SUSPECT_API_KEY"
 DEFAULT_BATCH = 64
 
-Listener = Callable[[list[str], str], None]
-"""Told the texts of a request and the SHA-256 of the response's bytes, before the response is read."""
+OnResponse = Callable[[list[str], str], None]
+"""Called with the texts of a request and the SHA-256 of the response's bytes, before the response is read."""
 
 
 @runtime_checkable
@@ -44,7 +44,7 @@ class Suspect(Protocol):
         ...
 
     @property
-    def keeps(self) -> bool:
+    def caches_answers(self) -> bool:
         """Whether answers are kept on disk unless the user says otherwise: those that cost money or time."""
         ...
 
@@ -58,7 +58,9 @@ class Suspect(Protocol):
         """How many texts to ask at a time."""
         ...
 
-    def answer(self, texts: list[str], positions: Sequence[int], *, width: int | None, heard: Listener) -> Floats:
+    def answer(
+        self, texts: list[str], positions: Sequence[int], *, width: int | None, on_response: OnResponse
+    ) -> Floats:
         """Answer one batch: (n, D') float32. ``positions`` are the texts' numbers, for the messages of errors."""
         ...
 
@@ -69,7 +71,7 @@ class FunctionSuspect:
     Examples
     --------
     >>> suspect = FunctionSuspect(lambda texts: np.array([[len(text), 1.0] for text in texts]), name="lengths")
-    >>> suspect.answer(["a"], [0], width=None, heard=lambda texts, digest: print(texts, digest[:8])).shape
+    >>> suspect.answer(["a"], [0], width=None, on_response=lambda texts, digest: print(texts, digest[:8])).shape
     ['a'] 14750ed2
     (1, 2)
     """
@@ -80,13 +82,15 @@ class FunctionSuspect:
         self._function = function
         self.is_named = bool(name)
         self.name = name or getattr(function, "__name__", type(function).__name__)
-        self.keeps = False
+        self.caches_answers = False
         self.batch_size = batch_size
 
-    def answer(self, texts: list[str], positions: Sequence[int], *, width: int | None, heard: Listener) -> Floats:
+    def answer(
+        self, texts: list[str], positions: Sequence[int], *, width: int | None, on_response: OnResponse
+    ) -> Floats:
         """Answer one batch."""
         given = self._function(texts)
-        heard(texts, array_digest(given))
+        on_response(texts, array_digest(given))
         return check_answer(given, positions, source=self.name, width=width)
 
 
@@ -98,7 +102,7 @@ class EndpointSuspect:
     """
 
     is_named = True
-    keeps = True
+    caches_answers = True
 
     def __init__(self, encoder: OpenAIEncoder, *, attempts: int = 6, backoff: float = 0.5) -> None:
         self._encoder, self._attempts, self._backoff = encoder, attempts, backoff
@@ -113,11 +117,13 @@ class EndpointSuspect:
         """How many texts to ask at a time; shrinks where the server says so."""
         return self._encoder.batch_size or DEFAULT_BATCH
 
-    def answer(self, texts: list[str], positions: Sequence[int], *, width: int | None, heard: Listener) -> Floats:
+    def answer(
+        self, texts: list[str], positions: Sequence[int], *, width: int | None, on_response: OnResponse
+    ) -> Floats:
         """Answer one batch, again and again as the failures allow."""
         import stamina
 
-        self._encoder.on_response = lambda asked, body: heard(asked, sha256(body).hexdigest())
+        self._encoder.on_response = lambda asked, body: on_response(asked, sha256(body).hexdigest())
         self._encoder.width = width
         for attempt in stamina.retry_context(
             on=_is_garbage,
@@ -136,7 +142,7 @@ class FileSuspect:
     """Answers that are in a file already; see :meth:`regionmarker.verification.answers.Answers.from_file`."""
 
     is_named = True
-    keeps = False
+    caches_answers = False
     batch_size = DEFAULT_BATCH
 
     def __init__(self, path: Path) -> None:
@@ -160,13 +166,20 @@ class FileSuspect:
             [text if text in known else self._as_written.get(text.strip(), text) for text in texts]
         )
 
-    def answer(self, texts: list[str], positions: Sequence[int], *, width: int | None, heard: Listener) -> Floats:  # noqa: ARG002
+    def answer(
+        self,
+        texts: list[str],
+        positions: Sequence[int],
+        *,
+        width: int | None,  # noqa: ARG002 - the file has one width only
+        on_response: OnResponse,
+    ) -> Floats:
         """Answer one batch; a text that the file lacks is an error here."""
         found = self._find(texts)
         if np.isnan(found).any():
             place = positions[int(np.argmax(np.isnan(found[:, 0])))]
             raise InputError(f"{self.path} has no answer to text {place}: ask it and add the row")
-        heard(texts, array_digest(found))
+        on_response(texts, array_digest(found))
         return found
 
 

@@ -22,7 +22,7 @@ from regionmarker.errors import InputError, NotFittedError
 from regionmarker.keys.key import new_master
 from regionmarker.vectors import AnyArray, Doubles, Encoder, Floats, as_floats, check_rows
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.clean_space import CleanSide, Unmarked, to_clean_space
+from regionmarker.verification.clean_space import CleanSpace, Unmarked, to_clean_space
 from regionmarker.verification.decoy1 import displacements, standardised
 from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.paper_statistics import PaperStatistics
@@ -69,7 +69,7 @@ class TargetScores(Sealed):
             )
         self._candidates, self._covariates = candidates, covariates
         nowhere = np.empty((0, 0))  # there are no hyperplanes, and the candidates need not be asked
-        self._clean = CleanSide(clean, np.empty((len(clean), 0)), clean[:0], nowhere)
+        self._clean = CleanSpace(clean, np.empty((len(clean), 0)), clean[:0], nowhere)
         self._unmarked = Unmarked.of(self._clean.e, unmarked)
 
     def scores(self, answers: Floats, weights: Doubles) -> Doubles:
