@@ -1,19 +1,32 @@
-"""The key: everything secret about one mark, as plain values and arrays."""
+"""Corpora on disk: texts, with their embeddings where the file has them, in blocks.
+
+A corpus is a ``.txt`` file with one text per line, a ``.jsonl``, ``.csv`` or ``.parquet`` file with a ``text`` column,
+or a folder of such files. It may bring its own ``embedding`` column; then no encoder is needed. Both columns may have
+other names.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from regionmarker.errors import InputError
-from regionmarker.vectors import Floats, as_floats
+from regionmarker.vectors import Encoder, Floats, as_floats
+
+TEXT, EMBEDDING = "text", "embedding"
+FORMATS = (".txt", ".jsonl", ".csv", ".parquet")
+_BLOCK = 4096
+
+Block = tuple[list[str], Floats | None]
+EmbeddedBlock = tuple[list[str], Floats]
 
 
 @dataclass(frozen=True)
@@ -22,6 +35,22 @@ class TextSet:
 
     texts: tuple[str, ...]
     embeddings: Floats
+
+    @classmethod
+    def of_blocks(cls, blocks: Iterable[EmbeddedBlock]) -> TextSet:
+        """Join what :func:`read_embedded` yields.
+
+        Examples
+        --------
+        >>> TextSet.of_blocks([(["a", "b"], np.eye(2, dtype=np.float32)), (["c"], np.ones((1, 2), dtype=np.float32))])
+        <TextSet: 3 texts>
+        """
+        texts: list[str] = []
+        rows: list[Floats] = []
+        for block, embeddings in blocks:
+            texts += block
+            rows.append(embeddings)
+        return cls(tuple(texts), np.concatenate(rows))
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -33,19 +62,56 @@ class TextSet:
         return f"<TextSet: {len(self)} texts>"
 
 
-# Corpora on disk, read in blocks: .txt (a text a line), .jsonl, .csv and .parquet with a ``text`` column.
-#
-# A corpus may bring its own ``embedding`` column; then no encoder is needed.
+class MissingColumnError(InputError):
+    """A corpus lacks a column that is needed.
 
-TEXT, EMBEDDING = "text", "embedding"
-FORMATS = (".txt", ".jsonl", ".csv", ".parquet")
-_BLOCK = 4096
+    Attributes
+    ----------
+    where
+        The file, or its line.
+    column
+        What is missing.
+    there
+        The columns that it has.
+    holds_texts
+        Whether the texts were expected there, or the embeddings.
+    """
 
-Block = tuple[list[str], Floats | None]
+    def __init__(self, where: str, column: str, there: Iterable[str], *, holds_texts: bool) -> None:
+        self.where, self.column, self.there, self.holds_texts = where, column, tuple(there), holds_texts
+        super().__init__(f"{where} has no column {column}; it has {', '.join(self.there) or 'no columns'}")
 
 
-def read_blocks(path: Path, block: int = _BLOCK) -> Iterator[Block]:
+class _Columns(NamedTuple):
+    """Which columns to read; no embeddings where their column has no name."""
+
+    text: str
+    embedding: str | None
+    embedding_needed: bool = False
+
+    def check(self, where: str, there: Iterable[str]) -> None:
+        names = tuple(there)
+        if self.text not in names:
+            raise MissingColumnError(where, self.text, names, holds_texts=True)
+        if self.embedding_needed and self.embedding not in names:
+            raise MissingColumnError(where, str(self.embedding), names, holds_texts=False)
+
+
+def read_blocks(
+    path: Path, *, text_column: str | None = None, embedding_column: str | None = None, block: int = _BLOCK
+) -> Iterator[Block]:
     r"""Yield (texts, embeddings or None) blocks of a corpus file, or of every such file in a folder.
+
+    Parameters
+    ----------
+    path
+        The corpus.
+    text_column
+        The column with the texts; by default ``text``.
+    embedding_column
+        The column with the embeddings, which must be there; by default ``embedding``, where there is one.
+    block
+        How many texts at a time.
 
     Examples
     --------
@@ -55,19 +121,58 @@ def read_blocks(path: Path, block: int = _BLOCK) -> Iterator[Block]:
     >>> list(read_blocks(file))
     [(['one', 'two'], None)]
     """
-    files = corpus_files(path)
+    columns = _Columns(text_column or TEXT, embedding_column or EMBEDDING, embedding_column is not None)
+    yield from _read(path, columns, block)
+
+
+def _read(path: Path, columns: _Columns, block: int = _BLOCK) -> Iterator[Block]:
     empty = True
-    for file in files:
-        for texts, embeddings in _READERS[file.suffix](file, block):
+    for file in corpus_files(path):
+        for texts, embeddings in _READERS[file.suffix](file, columns, block):
             empty = empty and not texts
             yield texts, embeddings
     if empty:
         raise InputError(f"{path} holds no texts")
 
 
-def read_texts(path: Path) -> list[str]:
+def read_embedded(
+    path: Path,
+    encoder: Encoder | None = None,
+    *,
+    text_column: str | None = None,
+    embedding_column: str | None = None,
+    most: int | None = None,
+    on_texts: Callable[[int], None] = lambda _count: None,
+) -> Iterator[EmbeddedBlock]:
+    """Yield (texts, embeddings) blocks of a corpus: embedded by ``encoder``, or read from the embedding column.
+
+    Parameters
+    ----------
+    path, text_column, embedding_column
+        As :func:`read_blocks` takes them.
+    encoder
+        Embeds the texts; ``None`` reads the embedding column, which must be there.
+    most
+        Stop after so many texts.
+    on_texts
+        Called with the number of texts of each block.
+    """
+    text = text_column or TEXT
+    columns = _Columns(text, None) if encoder is not None else _Columns(text, embedding_column or EMBEDDING, True)
+    left = most
+    for texts, embeddings in _read(path, columns):
+        taken = texts[:left]
+        on_texts(len(taken))
+        yield taken, encoder.encode(taken) if encoder is not None else np.asarray(embeddings)[: len(taken)]
+        if left is not None:
+            left -= len(taken)
+            if left <= 0:
+                return
+
+
+def read_texts(path: Path, *, text_column: str | None = None) -> list[str]:
     """Return all texts of a corpus."""
-    return [text for texts, _ in read_blocks(path) for text in texts]
+    return [text for texts, _ in _read(path, _Columns(text_column or TEXT, None)) for text in texts]
 
 
 def corpus_files(path: Path) -> list[Path]:
@@ -83,48 +188,40 @@ def corpus_files(path: Path) -> list[Path]:
     return files
 
 
-def _read_lines(path: Path, block: int) -> Iterator[Block]:
-    lines = (line.strip() for line in _lines(path))
-    texts = (line for line in lines if line)
-    while part := list(islice(texts, block)):
-        yield part, None
+@contextmanager
+def open_parquet(path: Path, what: str = "") -> Iterator[Any]:
+    """Open a Parquet file for reading; ``what`` names it in an error, by default by its path.
 
-
-def _read_jsonl(path: Path, block: int) -> Iterator[Block]:
-    yield from _blocks_of_records(path, _json_records(path), block)
-
-
-def _read_csv(path: Path, block: int) -> Iterator[Block]:
-    reader = csv.DictReader(_lines(path))
-    if TEXT not in (reader.fieldnames or ()):
-        raise _missing_column(path, list(reader.fieldnames or ()))
-    try:
-        yield from _blocks_of_records(path, enumerate(reader, start=2), block)
-    except csv.Error as error:
-        raise InputError(f"{path}, line {reader.line_num}: {error}") from None
-
-
-def _read_parquet(path: Path, block: int) -> Iterator[Block]:
+    Examples
+    --------
+    >>> with open_parquet(Path("missing.parquet")) as file:
+    ...     pass
+    Traceback (most recent call last):
+    ...
+    regionmarker.errors.InputError: missing.parquet does not exist, or is not a file
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not path.is_file():
+        raise InputError(f"{what or path} does not exist, or is not a file")
     try:
         with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            if TEXT not in names:
-                raise _missing_column(path, names)
-            wanted = [name for name in (TEXT, EMBEDDING) if name in names]
-            row = 0
-            for batch in file.iter_batches(batch_size=block, columns=wanted):
-                texts = batch.column(TEXT).to_pylist()
-                _check_texts(path, texts, row)
-                yield texts, _embedding_rows(batch, path, row) if EMBEDDING in names else None
-                row += len(texts)
+            yield file
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"cannot read {path}: {_first_line(error)}") from None
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"cannot read {what or path}: {reason}") from None
 
 
-_READERS = {".txt": _read_lines, ".jsonl": _read_jsonl, ".csv": _read_csv, ".parquet": _read_parquet}
+def read_columns(path: Path, names: Sequence[str]) -> list[list[Any]]:
+    """Return the named columns of a Parquet file as lists, in the order of the names."""
+    with open_parquet(path) as file:
+        there = file.schema_arrow.names
+        missing = [name for name in names if name not in there]
+        if missing:
+            raise InputError(f"{path} has no column {missing[0]}; it has {', '.join(there)}")
+        table = file.read(columns=list(names))
+    return [table.column(name).to_pylist() for name in names]
 
 
 def list_matrix(column: Any) -> np.ndarray[Any, Any]:
@@ -141,18 +238,57 @@ def list_matrix(column: Any) -> np.ndarray[Any, Any]:
     return np.asarray(values.reshape(len(column), width))
 
 
-def _embedding_rows(batch: Any, path: Path, first_row: int) -> Floats:
-    column = batch.column(EMBEDDING)
-    if column.null_count:
-        raise InputError(f"{path}: column embedding has a null at row {first_row + _first_null(column)}")
+# One reader per format.
+
+
+def _read_lines(path: Path, columns: _Columns, block: int) -> Iterator[Block]:
+    columns.check(str(path), (TEXT,))
+    lines = (line.strip() for line in _lines(path))
+    texts = (line for line in lines if line)
+    while part := list(islice(texts, block)):
+        yield part, None
+
+
+def _read_jsonl(path: Path, columns: _Columns, block: int) -> Iterator[Block]:
+    yield from _blocks_of_records(path, _json_records(path, columns), columns, block)
+
+
+def _read_csv(path: Path, columns: _Columns, block: int) -> Iterator[Block]:
+    reader = csv.DictReader(_lines(path))
+    columns.check(str(path), reader.fieldnames or ())
     try:
-        return as_floats(list_matrix(column), what=f"{path}: column embedding")
+        yield from _blocks_of_records(path, enumerate(reader, start=2), columns, block)
+    except csv.Error as error:
+        raise InputError(f"{path}, line {reader.line_num}: {error}") from None
+
+
+def _read_parquet(path: Path, columns: _Columns, block: int) -> Iterator[Block]:
+    with open_parquet(path) as file:
+        there = file.schema_arrow.names
+        if file.metadata.num_rows:
+            columns.check(str(path), there)
+        embedding = columns.embedding if columns.embedding in there else None
+        wanted = [columns.text] if embedding is None else [columns.text, embedding]
+        row = 0
+        for batch in file.iter_batches(batch_size=block, columns=wanted):
+            texts = batch.column(columns.text).to_pylist()
+            _check_texts(path, texts, row)
+            yield texts, None if embedding is None else _embedding_rows(batch, embedding, path, row)
+            row += len(texts)
+
+
+_READERS = {".txt": _read_lines, ".jsonl": _read_jsonl, ".csv": _read_csv, ".parquet": _read_parquet}
+
+
+def _embedding_rows(batch: Any, name: str, path: Path, first_row: int) -> Floats:
+    column = batch.column(name)
+    if column.null_count:
+        null = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise InputError(f"{path}: column {name} has a null at row {first_row + null}")
+    try:
+        return as_floats(list_matrix(column), what=f"{path}: column {name}")
     except (InputError, AttributeError, ValueError) as error:
-        raise InputError(f"{path}, rows from {first_row}: column embedding is not usable: {error}") from None
-
-
-def _first_null(column: Any) -> int:
-    return int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise InputError(f"{path}, rows from {first_row}: column {name} is not usable: {error}") from None
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -165,7 +301,7 @@ def _lines(path: Path) -> Iterator[str]:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _json_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _json_records(path: Path, columns: _Columns) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(_lines(path), start=1):
         if not line.strip():
             continue
@@ -173,70 +309,37 @@ def _json_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             record = json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(f"{path}, line {number}: not JSON: {error.msg}") from None
-        if not isinstance(record, dict) or TEXT not in record:
-            raise InputError(f"{path}, line {number}: there is no field text")
+        if not isinstance(record, dict):
+            raise InputError(f"{path}, line {number}: not an object with the field {columns.text}")
+        columns.check(f"{path}, line {number}", record)
         yield number, record
 
 
-def _blocks_of_records(path: Path, records: Iterator[tuple[int, dict[str, Any]]], block: int) -> Iterator[Block]:
+def _blocks_of_records(
+    path: Path, records: Iterator[tuple[int, dict[str, Any]]], columns: _Columns, block: int
+) -> Iterator[Block]:
+    name = columns.embedding
     while part := list(islice(records, block)):
-        texts = [record[TEXT] for _, record in part]
+        texts = [record[columns.text] for _, record in part]
         _check_texts(path, texts, part[0][0])
-        if not any(EMBEDDING in record for _, record in part):
+        if name is None or not any(name in record for _, record in part):
             yield texts, None
             continue
-        rows = [_vector(path, number, record.get(EMBEDDING)) for number, record in part]
+        rows = [_vector(path, number, name, record.get(name)) for number, record in part]
         if len({len(row) for row in rows}) != 1:
-            raise InputError(f"{path}, lines from {part[0][0]}: embeddings have different widths")
-        yield texts, as_floats(np.array(rows, dtype=np.float64), what=f"{path}: field embedding")
+            raise InputError(f"{path}, lines from {part[0][0]}: column {name} has different widths")
+        yield texts, as_floats(np.array(rows, dtype=np.float64), what=f"{path}: column {name}")
 
 
-def _vector(path: Path, number: int, value: Any) -> list[float]:
+def _vector(path: Path, number: int, name: str, value: Any) -> list[float]:
     try:
         vector = json.loads(value) if isinstance(value, str) else value
         return [float(entry) for entry in vector]
     except (TypeError, ValueError):
-        raise InputError(f"{path}, line {number}: embedding is not a list of numbers") from None
+        raise InputError(f"{path}, line {number}: column {name} is not a list of numbers") from None
 
 
 def _check_texts(path: Path, texts: list[Any], first: int) -> None:
     for place, text in enumerate(texts):
         if not isinstance(text, str) or not text.strip():
             raise InputError(f"{path}, row {first + place}: the text is empty or not a string; remove that row")
-
-
-def _missing_column(path: Path, names: list[str]) -> InputError:
-    return InputError(f"{path} has no column text; it has {', '.join(names) or 'no columns'}")
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-# Columns of a Parquet file, by name.
-
-
-def read_columns(path: Path, names: Sequence[str]) -> list[list[Any]]:
-    """Return the named columns of a Parquet file as lists, in the order of the names.
-
-    Examples
-    --------
-    >>> read_columns(Path("missing.parquet"), ["text"])
-    Traceback (most recent call last):
-    ...
-    regionmarker.errors.InputError: missing.parquet does not exist
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not path.exists():
-        raise InputError(f"{path} does not exist")
-    try:
-        with pq.ParquetFile(path) as file:
-            missing = [name for name in names if name not in file.schema_arrow.names]
-            if missing:
-                raise InputError(f"{path} has no column {missing[0]}; it has {', '.join(file.schema_arrow.names)}")
-            table = file.read(columns=list(names))
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"cannot read {path}: {str(error).splitlines()[0]}") from None
-    return [table.column(name).to_pylist() for name in names]

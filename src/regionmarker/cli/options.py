@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,9 @@ import typer
 from regionmarker.errors import InputError
 
 if TYPE_CHECKING:
+    from regionmarker.corpus import EmbeddedBlock, MissingColumnError
     from regionmarker.keys.files import KeyRing
+    from regionmarker.vectors import Encoder
 
 KeyPath = Annotated[Path, typer.Option("--key", help="The key file.", show_default=False)]
 KeyArgument = Annotated[Path, typer.Argument(help="The key file.", show_default=False)]
@@ -31,6 +34,33 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file 
 Engine = Annotated[str, typer.Option("--engine", help="local: this machine; ray: a Ray cluster.")]
 Address = Annotated[
     str | None, typer.Option("--address", help="The Ray cluster to use; default: one of its own on this machine.")
+]
+
+Corpus = Annotated[
+    Path,
+    typer.Option(
+        "--corpus", help="Texts like those customers send: .txt, .jsonl, .csv, .parquet, or a folder of them."
+    ),
+]
+EncoderSpec = Annotated[
+    str | None,
+    typer.Option("--encoder", help="Encoder spec; not needed where the corpus has an embedding column."),
+]
+TextColumn = Annotated[
+    str | None,
+    typer.Option("--text-column", help="The corpus's column with the texts; default: text.", show_default=False),
+]
+EmbeddingColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--embedding-column",
+        help="The corpus's column with the embeddings, where no encoder is given; default: embedding.",
+        show_default=False,
+    ),
+]
+EmbeddingCache = Annotated[
+    Path | None,
+    typer.Option("--cache", help="SQLite file in which embeddings are kept, so that none is paid for twice."),
 ]
 
 
@@ -58,3 +88,45 @@ def load_ring(path: Path, secret_file: Path | None, ask_passphrase: bool, key_id
 
     ring = KeyRing.load(path, passphrase=passphrase(ask_passphrase), secret_file=secret_file)
     return ring if key_id is None else KeyRing((ring.find(key_id),))
+
+
+def open_encoder(spec: str | None, cache: Path | None = None) -> Encoder | None:
+    """Load the encoder that ``--encoder`` names, with the cache that ``--cache`` names."""
+    if spec is None:
+        if cache is not None:
+            raise InputError("--cache goes with --encoder")
+        return None
+    from regionmarker.encoders import load_encoder
+
+    return load_encoder(spec, cache=cache or False)
+
+
+def read_corpus(
+    path: Path,
+    encoder: Encoder | None,
+    text_column: str | None,
+    embedding_column: str | None,
+    *,
+    most: int | None = None,
+    on_texts: Callable[[int], None] = lambda _count: None,
+) -> Iterator[EmbeddedBlock]:
+    """Yield the texts of a corpus with their embeddings, block by block, as the options say."""
+    from regionmarker.corpus import MissingColumnError, read_embedded
+
+    if encoder is not None and embedding_column is not None:
+        raise InputError("give --encoder or --embedding-column, not both: the embeddings come from one of them")
+    try:
+        yield from read_embedded(
+            path, encoder, text_column=text_column, embedding_column=embedding_column, most=most, on_texts=on_texts
+        )
+    except MissingColumnError as error:
+        raise InputError(_which_option(error, named=embedding_column is not None)) from None
+
+
+def _which_option(error: MissingColumnError, *, named: bool) -> str:
+    if error.holds_texts:
+        return f"{error}: name the column of the texts with --text-column"
+    if named:
+        return f"{error}: give another --embedding-column, or --encoder"
+    others = f", or --embedding-column with one of its columns {', '.join(error.there)}" if error.there[1:] else ""
+    return f"{error.where} has no embedding column: give --encoder, for example --encoder wordllama{others}"

@@ -8,24 +8,31 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regionmarker.cli.options import Json
+from regionmarker.cli.options import (
+    Corpus,
+    EmbeddingCache,
+    EmbeddingColumn,
+    EncoderSpec,
+    Json,
+    TextColumn,
+    open_encoder,
+    read_corpus,
+)
 from regionmarker.cli.output import print_result, progress, stderr
-from regionmarker.errors import InputError, OutsideError
+from regionmarker.errors import OutsideError
 
 if TYPE_CHECKING:
-    from regionmarker.planning import Material, Plan
+    from regionmarker.planning import Plan
     from regionmarker.planning.search import Outcome
 
 _TRIALS, _PLAN, _FIGURE = "trials.jsonl", "plan.json", "plan.svg"
 
 
 def plan(
-    corpus: Annotated[
-        Path, typer.Option(help="Texts like those customers send: .txt, .jsonl, .csv, .parquet, or a folder of them.")
-    ],
-    encoder: Annotated[
-        str | None, typer.Option(help="Encoder spec; not needed where the corpus has an embedding column.")
-    ] = None,
+    corpus: Corpus,
+    encoder: EncoderSpec = None,
+    text_column: TextColumn = None,
+    embedding_column: EmbeddingColumn = None,
     utility_loss: Annotated[
         float, typer.Option(help="Share of a text's ten nearest neighbours that marking may change, on average.")
     ] = 0.1,
@@ -40,9 +47,7 @@ def plan(
     ] = None,
     keys: Annotated[int, typer.Option(help="Keys for each choice of settings.")] = 3,
     confirm: Annotated[int, typer.Option(help="Fresh keys for the recommended settings.")] = 12,
-    cache: Annotated[
-        Path | None, typer.Option(help="SQLite file in which embeddings are kept, so that none is paid for twice.")
-    ] = None,
+    cache: EmbeddingCache = None,
     seed: Annotated[int, typer.Option(help="Decides everything that is drawn.")] = 0,
     out: Annotated[
         Path | None, typer.Option(help="A folder for the plan, its curves and the trials; run again, it goes on.")
@@ -53,7 +58,8 @@ def plan(
 
     Example: regionmarker plan --corpus texts.parquet --encoder wordllama --fidelity 0.8 --out plan
     """
-    from regionmarker.planning import Choices, Wishes
+    from regionmarker.corpus import TextSet
+    from regionmarker.planning import Choices, Material, Wishes
     from regionmarker.planning import plan as make
 
     wishes = Wishes(utility_loss, fidelity, query_share, level)
@@ -65,7 +71,8 @@ def plan(
         tuple(subspace or usual.subspaces),
     )
     folder = _folder(out)
-    material = _material(corpus, encoder, cache, query_share, seed)
+    texts = TextSet.of_blocks(read_corpus(corpus, open_encoder(encoder, cache), text_column, embedding_column))
+    material = Material(texts.texts, texts.embeddings, query_share=query_share, seed=seed)
     with progress("trials", quiet=json) as drawn:
         found = make(
             material,
@@ -91,26 +98,6 @@ def _folder(out: Path | None) -> Path | None:
         except OSError as error:
             raise OutsideError(f"cannot make the folder {out}: {error.strerror}") from None
     return out
-
-
-def _material(corpus: Path, spec: str | None, cache: Path | None, query_share: float, seed: int) -> Material:
-    import numpy as np
-
-    from regionmarker.corpus import read_blocks
-    from regionmarker.encoders import load_encoder
-    from regionmarker.planning import Material
-
-    if spec is None and cache is not None:
-        raise InputError("--cache goes with --encoder")
-    encoder = None if spec is None else load_encoder(spec, cache=cache or False)
-    texts: list[str] = []
-    rows = []
-    for block, embeddings in read_blocks(corpus):
-        if encoder is None and embeddings is None:
-            raise InputError(f"{corpus} has no embedding column: give --encoder, for example --encoder wordllama")
-        texts.extend(block)
-        rows.append(encoder.encode(block) if encoder is not None else embeddings)
-    return Material(texts, np.concatenate(rows), query_share=query_share, seed=seed)  # type: ignore[arg-type]
 
 
 def _save(found: Plan, folder: Path) -> None:

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regionmarker.cli.options import AskPassphrase, Force, Json, KeyId, KeyPath, SecretFile, load_ring
+from regionmarker.cli.options import (
+    AskPassphrase,
+    EmbeddingColumn,
+    Force,
+    Json,
+    KeyId,
+    KeyPath,
+    SecretFile,
+    TextColumn,
+    load_ring,
+    open_encoder,
+    read_corpus,
+)
 from regionmarker.cli.output import print_result, stderr
 from regionmarker.errors import InputError
 
@@ -33,6 +45,8 @@ def verify(
     encoder: Annotated[
         str | None, typer.Option(help="The clean encoder, for own probes; checked against the key.")
     ] = None,
+    text_column: TextColumn = None,
+    embedding_column: EmbeddingColumn = None,
     power: Annotated[bool, typer.Option(help="Estimate what this run would have caught.")] = True,
     cache: Annotated[
         Path | None, typer.Option(help="SQLite file that keeps the answers, so that none is asked twice.")
@@ -60,7 +74,7 @@ def verify(
     if out is not None and out.exists() and not force:
         raise InputError(f"{out} exists already: choose another name, or use --force")
     ring = load_ring(key, secret_file, ask_passphrase, key_id)
-    probes = _own_probes(ring, corpus, encoder)
+    probes = _own_probes(ring, corpus, encoder, text_column, embedding_column)
     if dry_run:
         cost = Cost.of(merged_texts([plan_questions(one, budget, probes) for one in ring]))
         print_result({"suspect": suspect, "keys": len(ring), **vars(cost)}, as_json=json)
@@ -74,29 +88,23 @@ def verify(
         raise typer.Exit(FOUND_INFRINGEMENT)
 
 
-def _own_probes(ring: KeyRing, corpus: Path | None, encoder: str | None) -> TextSet | None:
+def _own_probes(
+    ring: KeyRing, corpus: Path | None, encoder: str | None, text_column: str | None, embedding_column: str | None
+) -> TextSet | None:
     if corpus is None:
-        if encoder is not None:
-            raise InputError("--encoder goes with --corpus: the key's own probes need none")
+        given = {"--encoder": encoder, "--text-column": text_column, "--embedding-column": embedding_column}
+        for option, value in given.items():
+            if value is not None:
+                raise InputError(f"{option} goes with --corpus: the key's own probes need none")
         return None
-    import numpy as np
-
-    from regionmarker.corpus import TextSet, read_blocks
-    from regionmarker.encoders import load_encoder
+    from regionmarker.corpus import TextSet
     from regionmarker.verification.verdict import check_encoder
 
-    clean = None if encoder is None else load_encoder(encoder)
+    clean = open_encoder(encoder)
     if clean is not None:
         for key in ring:
             check_encoder(key, clean)
-    texts: list[str] = []
-    rows = []
-    for block, embeddings in read_blocks(corpus):
-        if clean is None and embeddings is None:
-            raise InputError(f"{corpus} has no embedding column: give --encoder, the clean one")
-        texts.extend(block)
-        rows.append(clean.encode(block) if clean is not None else embeddings)
-    return TextSet(tuple(texts), np.concatenate(rows))  # type: ignore[arg-type]
+    return TextSet.of_blocks(read_corpus(corpus, clean, text_column, embedding_column))
 
 
 def _save(verdict: Verdict, out: Path, disclosure: str, key: Path, *, overwrite: bool) -> None:
