@@ -19,9 +19,10 @@ import numpy as np
 import pytest
 from tests.support.embedding_server import EmbeddingServer, HashObject, vector_of
 
+from regionmarker.encoders.cache import text_digest
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.keys.files import KeyRing
-from regionmarker.verification.answers import Answers, text_digest
+from regionmarker.verification.answers import Answers
 from regionmarker.verification.asking import ask, ask_texts, default_answers_path
 from regionmarker.verification.examination import check_enough
 from regionmarker.verification.questions import plan_questions

@@ -12,8 +12,9 @@ import pytest
 from tests.support.embedding_server import EmbeddingServer, HashObject, vector_of
 
 from regionmarker.encoders import CachedEncoder
+from regionmarker.encoders.cache import text_digest
 from regionmarker.errors import InputError, OutsideError
-from regionmarker.verification.answers import Answers, Exchange, text_digest
+from regionmarker.verification.answers import Answers, Exchange
 from regionmarker.verification.asking import ask_texts
 from regionmarker.verification.suspects import Suspect, load_suspect
 

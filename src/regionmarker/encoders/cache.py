@@ -1,4 +1,9 @@
-"""Vectors in a SQLite file: whole or not there, for any number of processes at once."""
+"""Vectors in a SQLite file, so that no text is embedded twice: not in a list, a later run or another process.
+
+A vector's key is the encoder's name (with its revision, where it has one) and the SHA-256 of the text, so the file
+holds no text. It is still confidential: who guesses a text can confirm it by its hash, and a vector tells much of what
+its text is about. Hence the file is its owner's alone.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,10 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -21,6 +28,8 @@ _APPLICATION = 0x524D5643  # "RMVC": tells our files from other SQLite files
 _VERSION = 1
 _BUSY = 60.0  # seconds to wait for another process that writes
 _VARIABLES = 500  # in one statement; old builds of SQLite take 999
+_CHUNK = 2048  # texts looked up at a time: what is in memory beside the answer
+_BATCH = 256  # texts embedded and committed at a time, where the encoder has no batch size
 
 _SCHEMA = """
 CREATE TABLE encoders (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, width INTEGER NOT NULL);
@@ -166,12 +175,62 @@ def _explain(path: Path, error: sqlite3.Error) -> RegionMarkerError:
     return OutsideError(f"the cache {path} cannot be used: {error}")
 
 
-# A wrapper that never embeds a text twice.  A vector's key is the encoder's name (with its revision, where it has
-# one) and the SHA-256 of the text, so the file holds no text. It is still confidential: who guesses a text can
-# confirm it by its hash, and a vector tells much of what its text is about. Hence the file is its owner's alone.
+class Vectors(Protocol):
+    """Where vectors are kept by the digests of their texts."""
 
-_CHUNK = 2048  # texts looked up at a time: what is in memory beside the answer
-_BATCH = 256  # texts embedded and committed at a time, where the encoder has no batch size
+    def get(self, digests: Sequence[bytes], /) -> dict[bytes, Floats]:
+        """Return the vectors that are there."""
+        ...
+
+    def put(self, digests: Sequence[bytes], rows: Floats, /) -> None:
+        """Add vectors, all of them or none."""
+        ...
+
+
+def text_digest(text: str) -> bytes:
+    """Return the SHA-256 by which caches and transcripts know a text."""
+    return sha256(text.encode()).digest()
+
+
+def fill(
+    kept: Vectors,
+    texts: Sequence[str],
+    ask: Callable[[list[str], list[int]], Floats],
+    batch_size: Callable[[], int],
+    on_rows: Callable[[list[int]], None] = lambda _rows: None,
+) -> list[Floats]:
+    """Return the vectors of ``texts`` in order; those that are not kept are asked for, each once, batch by batch.
+
+    Parameters
+    ----------
+    kept
+        Where vectors are looked up, and where each batch goes before the next is asked for.
+    texts
+        May repeat.
+    ask
+        Called with some of the texts and their places in ``texts``; returns one row per text.
+    batch_size
+        How many texts to ask for at a time; called anew for each batch, because a server may make us shrink it.
+    on_rows
+        Called with the places that are done: first those that need no asking, then each batch.
+    """
+    digests = [text_digest(text) for text in texts]
+    row_of = {digest: row for row, digest in reversed(list(enumerate(digests)))}  # its first row
+    vectors = kept.get(list(row_of))
+    missing = sorted(row for digest, row in row_of.items() if digest not in vectors)
+    asked_for = set(missing)
+    on_rows([row for row in range(len(texts)) if row not in asked_for])
+    while missing:
+        size = batch_size()
+        batch, missing = missing[:size], missing[size:]
+        wanted = [digests[row] for row in batch]
+        arrived = kept.get(wanted)  # another process may have been faster
+        rows = [row for row in batch if digests[row] not in arrived]
+        if rows:
+            kept.put([digests[row] for row in rows], ask([texts[row] for row in rows], rows))
+        vectors |= kept.get(wanted)  # always what is kept, so that a later run gets the same bits
+        on_rows(batch)
+    return [vectors[digest] for digest in digests]
 
 
 def default_cache_path() -> Path:
@@ -266,32 +325,17 @@ class CachedEncoder:
                 return np.empty((0, store.width or self.encoder.encode([]).shape[1]), dtype=np.float32)
             answers = np.empty((0, 0), dtype=np.float32)
             for first in range(0, len(texts), _CHUNK):
-                part = texts[first : first + _CHUNK]
-                digests = [sha256(text.encode()).digest() for text in part]
-                vectors = self._vectors(store, part, digests, first, drawn.advance)
+                part, embed = texts[first : first + _CHUNK], partial(self._embed, first)
+                vectors = fill(store, part, embed, self._next_batch, lambda rows: drawn.advance(len(rows)))
                 if first == 0:
-                    answers = np.empty((len(texts), len(vectors[digests[0]])), dtype=np.float32)
-                for row, digest in enumerate(digests, first):
-                    answers[row] = vectors[digest]
+                    answers = np.empty((len(texts), len(vectors[0])), dtype=np.float32)
+                for row, vector in enumerate(vectors, first):
+                    answers[row] = vector
         return answers
 
-    def _vectors(
-        self, store: VectorStore, texts: list[str], digests: list[bytes], first: int, advance: Callable[[int], None]
-    ) -> dict[bytes, Floats]:
-        """Return the vectors of one chunk by digest; those that are missing are embedded, each once."""
-        row_of = {digest: row for row, digest in reversed(list(enumerate(digests)))}  # its first row in the chunk
-        vectors = store.get(list(row_of))
-        missing = sorted(row for digest, row in row_of.items() if digest not in vectors)
-        advance(len(texts) - len(missing))
-        while missing:
-            size = self._batch_size or self.encoder.batch_size or _BATCH  # an encoder may learn to make it smaller
-            batch, missing = missing[:size], missing[size:]
-            wanted = [digests[row] for row in batch]
-            arrived = store.get(wanted)  # another process may have been faster
-            rows = [row for row in batch if digests[row] not in arrived]
-            if rows:
-                answer = self.encoder.encode([texts[row] for row in rows], positions=[first + row for row in rows])
-                store.put([digests[row] for row in rows], answer)
-            vectors |= store.get(wanted)  # always what the file holds, so that a later run gets the same bits
-            advance(len(batch))
-        return vectors
+    def _embed(self, first: int, texts: list[str], rows: list[int]) -> Floats:
+        """Embed texts whose places are counted from ``first``."""
+        return self.encoder.encode(texts, positions=[first + row for row in rows])
+
+    def _next_batch(self) -> int:
+        return self._batch_size or self.encoder.batch_size or _BATCH

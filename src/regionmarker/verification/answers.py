@@ -20,6 +20,7 @@ import numpy as np
 
 from regionmarker.corpus import EMBEDDING, TEXT, list_matrix, read_blocks
 from regionmarker.encoders.base import check_answer
+from regionmarker.encoders.cache import text_digest
 from regionmarker.errors import InputError
 from regionmarker.files import atomic_path
 from regionmarker.vectors import AnyArray, Floats
@@ -28,11 +29,6 @@ _UNIT = 1e-6  # rows this close to unit length stay as they are, so that saving 
 _SAME = 0.9999  # cosine above which two answers to one text count as the same answer
 _METADATA = b"regionmarker"
 _DOMAIN = b"regionmarker answers 1"
-
-
-def text_digest(text: str) -> bytes:
-    """Return the SHA-256 by which transcripts and caches know a text."""
-    return sha256(text.encode()).digest()
 
 
 @dataclass(frozen=True)

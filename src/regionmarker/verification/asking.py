@@ -19,11 +19,11 @@ import numpy as np
 
 from regionmarker.corpus import TextSet
 from regionmarker.encoders import check_texts, default_cache_path
-from regionmarker.encoders.cache import VectorStore, open_store
+from regionmarker.encoders.cache import VectorStore, fill, open_store, text_digest
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.progress import Bar, bar
 from regionmarker.vectors import Floats
-from regionmarker.verification.answers import Answers, Exchange, text_digest
+from regionmarker.verification.answers import Answers, Exchange
 from regionmarker.verification.examination import check_enough
 from regionmarker.verification.questions import DEFAULT_BUDGET, Cost, keys_of, merged_texts, plan_questions
 from regionmarker.verification.suspects import DEFAULT_BATCH, FileSuspect, Suspect, load_suspect
@@ -121,7 +121,7 @@ def ask_texts(
                 f"{error}; {kept} of {len(asked)} answers are kept in {path}: ask again later to go on from there"
             ) from error
         exchanges = store.exchanges({text_digest(text) for text in asked})
-    rows = np.stack([vectors[text_digest(text)] for text in asked]) if asked else np.empty((0, 1), dtype=np.float32)
+    rows = np.stack(vectors) if asked else np.empty((0, 1), dtype=np.float32)
     return Answers(suspect.name, asked, rows, exchanges)
 
 
@@ -146,8 +146,8 @@ def _cache_path(suspect: Suspect, cache: str | Path | bool | None) -> Path | Non
 
 def _ask_missing(
     suspect: Suspect, store: _AnswerStore, texts: tuple[str, ...], counted: Bar, now: Clock
-) -> dict[bytes, Floats]:
-    """Return the answers to all texts by digest, asking for those that are not there."""
+) -> list[Floats]:
+    """Return the answers to all texts in order, asking for those that are not there."""
 
     def on_response(asked: list[str], response: str) -> None:
         time = now().astimezone(UTC).isoformat(timespec="milliseconds")
@@ -161,21 +161,13 @@ def _ask_missing(
         counted.advance(len(rows))
         counted.note(f"about {tokens} tokens")
 
-    digests = [text_digest(text) for text in texts]
-    vectors = store.get(digests)
-    missing = [row for row, digest in enumerate(digests) if digest not in vectors]
-    advance([row for row, digest in enumerate(digests) if digest in vectors])
-    while missing:
-        size = suspect.batch_size  # looked up anew: a server may make us shrink it
-        batch, missing = missing[:size], missing[size:]
-        arrived = store.get([digests[row] for row in batch])  # another process may have been faster
-        rows = [row for row in batch if digests[row] not in arrived]
-        if rows:
-            answer = suspect.answer([texts[row] for row in rows], rows, width=store.width, on_response=on_response)
-            store.put([digests[row] for row in rows], answer)
-        vectors |= store.get([digests[row] for row in batch])  # what is kept, so that a later run gets the same bits
-        advance(batch)
-    return vectors
+    return fill(
+        store,
+        texts,
+        lambda some, rows: suspect.answer(some, rows, width=store.width, on_response=on_response),
+        lambda: suspect.batch_size,
+        advance,
+    )
 
 
 class _AnswerStore(Protocol):
