@@ -1,6 +1,6 @@
 """Cheap thieves, and a decoy statistic on what they answer: a proxy for power, good for comparing k with k.
 
-The statistic is that of docs/why/the-verdict.md in its plainest form: one fixed ridge penalty, and a normal stand-in
+The statistic is that of docs/why/verdict.md in its plainest form: one fixed ridge penalty, and a normal stand-in
 for the exact p-value. For a single suspect trust the package's own verdict; here only the order of the k matters.
 """
 

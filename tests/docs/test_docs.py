@@ -96,7 +96,7 @@ def test_the_tutorial_runs(tmp_path, monkeypatch):
 
 def test_the_demonstration_of_false_positives_runs(capsys):
     """With three keys instead of twenty."""
-    page = ROOT / "docs" / "why" / "the-verdict.md"
+    page = ROOT / "docs" / "why" / "verdict.md"
     ((_, source),) = [block for block in blocks(page) if block[0] == "python"]
     run_python(source.replace("range(20)", "range(3)"), page, {})
     assert re.match(r"[23] of ", capsys.readouterr().out)

@@ -67,7 +67,7 @@ def test_it_says_what_it_must(html, verdict):
         "once in ",
         "look at this suspect",
         CANNOT_SAY,
-        "docs/why/the-verdict.md",
+        "docs/why/verdict.md",
         "could frame",
         "Public data sets",
         "A proxy is not a copy",

@@ -72,7 +72,7 @@ def _verdict_table(story: Story) -> None:
             "copy" if verdict.paper.copy else "no copy",
         )
     Console(highlight=False).print(table)
-    stderr.print("\nThe paper's test convicts the innocent as well; see docs/why/the-verdict.md.")
+    stderr.print("\nThe paper's test convicts the innocent as well; see docs/why/verdict.md.")
 
 
 def _report(out: Path, story: Story) -> str | None:

@@ -149,7 +149,7 @@ def _show(verdict: Verdict, *, as_json: bool) -> None:
             "its decision": "copy" if verdict.paper.copy else "no copy",
         },
         as_json=False,
-        title="\nThe paper's statistics (they convict innocent models too; see docs/why/the-verdict.md)",
+        title="\nThe paper's statistics (they convict innocent models too; see docs/why/verdict.md)",
     )
     for note in verdict.notes:
         stderr.print(f"\nNote: {note}.")

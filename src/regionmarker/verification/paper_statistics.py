@@ -2,7 +2,7 @@
 
 They are the common language of the field and stand in every report. They are not a verdict: regions are semantic, so
 "texts in a region" and "texts outside" differ in their distance to a target in any good encoder, and this decision
-convicts nearly every innocent model. docs/why/the-verdict.md has a program that shows it.
+convicts nearly every innocent model. docs/why/verdict.md has a program that shows it.
 """
 
 from __future__ import annotations

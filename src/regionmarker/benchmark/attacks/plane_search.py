@@ -174,7 +174,7 @@ def cell_scores(cells: Integers, residuals: Floats, count: int) -> dict[str, Dou
 
 # Angle search: find the regions from outside, and drop the rows that look marked (our own attack on ourselves).  The
 # reducer is hardly a secret, for anyone can fit principal components on served vectors; the secret is how the normals
-# lie in their span. This attack searches that, and is why keys draw their normals in a wide span (docs/subspace.md).
+# lie in their span. This attack searches that, and is why keys draw their normals in a wide span (docs/why/subspace.md).
 
 
 @dataclass(frozen=True)
