@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from regionmarker.demo import Story
+from regionmarker.demo import Story, run_demo
 from regionmarker.verification.verdict import INFRINGEMENT
 
 
 @pytest.fixture(scope="module")
 def story() -> Story:
-    return Story.told(lambda _: None, seed=3)
+    return run_demo(lambda _: None, seed=3)
 
 
 def test_every_copy_is_convicted_and_nobody_else(story):
@@ -23,3 +23,9 @@ def test_the_published_rule_convicts_the_innocent_as_well(story):
     innocent = set(story.verdicts) - set(story.guilty)
     assert len(innocent) == 3
     assert sum(story.verdicts[name].paper.copy for name in innocent) >= 2
+
+
+def test_the_picture_is_drawn(story, tmp_path):
+    pytest.importorskip("matplotlib", reason="pictures need the extra report")
+    story.draw(tmp_path / "marking.png")
+    assert (tmp_path / "marking.png").read_bytes().startswith(b"\x89PNG")

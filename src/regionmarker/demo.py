@@ -1,9 +1,10 @@
-"""The whole story in one object: a provider, its mark, a thief, two disguises, two innocents, and six verdicts."""
+"""The whole story in one run: a provider, its mark, a thief, two disguises, two innocents, six verdicts, a picture."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -18,61 +19,21 @@ from regionmarker.verification.suspects import load_suspect
 from regionmarker.verification.verdict import Verdict, verify
 
 _PROTECTED = 7000  # texts that the key is made from, and whose neighbours are counted
-_SHIFT, _KEEP = "shift:100", "truncate:2/3"
+_DISGUISES = ("shift:100", "truncate:2/3")
 
 
 @dataclass(frozen=True)
 class Story:
-    """What :command:`regionmarker demo` tells."""
+    """What :command:`regionmarker demo` shows; arrays have one row per text of the provider, (n,)."""
 
     marker: RegionMarker
-    region_of: Integers  # (n,)
+    region_of: Integers
     cosines: Doubles
     overlap: Doubles
     marked: AnyArray
     fidelity: float
     verdicts: dict[str, Verdict]
     guilty: tuple[str, ...]
-
-    @classmethod
-    def told(cls, say: Callable[[str], None], seed: int | None = None) -> Story:
-        """Live through the story, saying what happens; with a seed the key is a TEST key, and the end is known."""
-        say("reading the documentation of Python's standard library ...")
-        texts = python_sentences()
-        np.random.default_rng(0).shuffle(texts)
-        ours, queries = texts[:_PROTECTED], texts[_PROTECTED:]
-        encoder = load_encoder("wordllama")
-        say(f"the provider makes a key from {len(ours)} sentences ...")
-        clean = encoder.encode(ours)
-        marker = RegionMarker(seed=seed).fit(ours, embeddings=clean)
-        served = marker.transform(clean)
-        say(f"a thief buys the vectors of {len(queries)} other sentences and trains a model on them ...")
-        bought = encoder.encode(queries)
-        copy = TokenBag().steal(queries, marker.transform(bought))
-        unmarked = TokenBag().steal(queries, bought)
-        suspects = {
-            "the copy": copy.encode,
-            f"the copy, {_SHIFT}": AttackedModel(copy, _SHIFT).encode,
-            f"the copy, {_KEEP}": AttackedModel(copy, _KEEP).encode,
-            "an unrelated encoder": letters,
-            "a copy of unmarked vectors": unmarked.encode,
-            "the unmarked original": encoder.encode,
-        }
-        verdicts = {}
-        for name, suspect in suspects.items():
-            say(f"asking {name} ...")
-            verdicts[name] = verify(marker, load_suspect(suspect, name=name), power=False)
-        regions = marker.regions(clean)
-        return cls(
-            marker=marker,
-            region_of=regions,
-            cosines=row_cosines(clean, served),
-            overlap=neighbour_overlap(clean, served),
-            marked=np.isin(regions, marker.key_.regions),
-            fidelity=float(copy.fidelity.cosine),
-            verdicts=verdicts,
-            guilty=tuple(name for name in suspects if name.startswith("the copy")),
-        )
 
     def utility(self) -> dict[str, object]:
         """Return what marking did to the provider's own texts."""
@@ -85,7 +46,7 @@ class Story:
         }
 
     def regions(self) -> Iterator[tuple[str, ...]]:
-        """Yield a line of the region table a region."""
+        """Yield one line of the region table per region."""
         key = self.marker.key_
         for region in range(2**self.marker.dimension):
             rows = self.region_of == region
@@ -95,8 +56,81 @@ class Story:
             )
             yield f"{region:04b}", str(rows.sum()), f"{rows.mean():.1%}", mark, *values
 
+    def draw(self, path: Path) -> None:
+        """Draw how the texts fill the regions, and how many of their nearest neighbours marking kept."""
+        from regionmarker.plots import MARKED, PLAIN, Figure
 
-def letters(texts: list[str]) -> Floats:
+        figure = Figure(figsize=(10, 3.6), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        count = 2**self.marker.dimension
+        shares = np.bincount(self.region_of, minlength=count) / len(self.region_of)
+        colours = [MARKED if region in self.marker.key_.regions else PLAIN for region in range(count)]
+        left.bar(range(count), shares * 100, color=colours)
+        left.set(title="Texts per region (trigger regions in red)", xlabel="region", ylabel="share of texts, %")
+        groups = [self.overlap[~self.marked], self.overlap[self.marked]]
+        right.hist(
+            groups,
+            bins=np.linspace(-0.05, 1.05, 12),
+            weights=[np.full(len(group), 100 / max(len(group), 1)) for group in groups],
+            color=[PLAIN, MARKED],
+            label=["unmarked texts", "marked texts"],
+        )
+        right.set(title="Ten nearest neighbours kept by marking", xlabel="share kept", ylabel="share of texts, %")
+        right.legend(frameon=False)
+        for axes in (left, right):
+            axes.spines[["top", "right"]].set_visible(False)
+        figure.savefig(path, dpi=150)
+
+
+def run_demo(say: Callable[[str], None], seed: int | None = None) -> Story:
+    """Mark, steal, disguise and judge, saying what happens.
+
+    Parameters
+    ----------
+    say
+        Called with a sentence before each step.
+    seed
+        Makes the key a TEST key, so that the outcome is known beforehand.
+    """
+    say("reading the documentation of Python's standard library ...")
+    texts = python_sentences()
+    np.random.default_rng(0).shuffle(texts)
+    ours, queries = texts[:_PROTECTED], texts[_PROTECTED:]
+    encoder = load_encoder("wordllama")
+    say(f"the provider makes a key from {len(ours)} sentences ...")
+    clean = encoder.encode(ours)
+    marker = RegionMarker(seed=seed).fit(ours, embeddings=clean)
+    served = marker.transform(clean)
+    say(f"a thief buys the vectors of {len(queries)} other sentences and trains a model on them ...")
+    bought = encoder.encode(queries)
+    copy = TokenBag().steal(queries, marker.transform(bought))
+    guilty = {
+        "the copy": copy.encode,
+        **{f"the copy, {disguise}": AttackedModel(copy, disguise).encode for disguise in _DISGUISES},
+    }
+    innocent = {
+        "an unrelated encoder": letters,
+        "a copy of unmarked vectors": TokenBag().steal(queries, bought).encode,
+        "the unmarked original": encoder.encode,
+    }
+    verdicts = {}
+    for name, suspect in {**guilty, **innocent}.items():
+        say(f"asking {name} ...")
+        verdicts[name] = verify(marker, load_suspect(suspect, name=name), power=False)
+    regions = marker.regions(clean)
+    return Story(
+        marker=marker,
+        region_of=regions,
+        cosines=row_cosines(clean, served),
+        overlap=neighbour_overlap(clean, served),
+        marked=np.isin(regions, marker.key_.regions),
+        fidelity=float(copy.fidelity.cosine),
+        verdicts=verdicts,
+        guilty=tuple(guilty),
+    )
+
+
+def letters(texts: Sequence[str]) -> Floats:
     """Embed texts by hashed letter n-grams alone: an encoder that never saw another's vectors."""
     rows = np.full((len(texts), 512), 1e-6)
     for row, numbers in enumerate(HashedGrams(size=512).tokens(texts)):

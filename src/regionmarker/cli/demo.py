@@ -28,10 +28,10 @@ def demo(
 
     Example: regionmarker demo --out out/demo
     """
-    from regionmarker.demo import Story
+    from regionmarker.demo import run_demo
 
     out.mkdir(parents=True, exist_ok=True)
-    story = Story.told(lambda line: None if json else stderr.print(line))
+    story = run_demo(lambda line: None if json else stderr.print(line))
     made = story.marker.save(out / "demo.rmkey", overwrite=True)
     facts: dict[str, object] = {
         **story.utility(),
@@ -84,11 +84,9 @@ def _report(out: Path, story: Story) -> str | None:
 
 
 def _draw(out: Path, story: Story) -> str | None:
+    path = out / "marking.png"
     try:
-        from regionmarker.figures import draw_marking
+        story.draw(path)
     except MissingExtraError:
         return None
-    path = out / "marking.png"
-    marker = story.marker
-    draw_marking(path, story.region_of, marker.key_.regions, 2**marker.dimension, story.overlap, story.marked)
     return str(path)
