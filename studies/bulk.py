@@ -86,7 +86,7 @@ def mark(source: Path, target: Path, engine: str = "local", workers: int | None 
     from regionmarker.bulk.job import Job
     from regionmarker.bulk.manifest import KeyName
     from regionmarker.bulk.run import local_engine, run_job
-    from regionmarker.keys.openers import KeyReference
+    from regionmarker.keys.files import KeyReference
 
     reference = KeyReference(str(source.parent / "key.rmkey"))
     marker = reference.open()

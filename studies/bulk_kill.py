@@ -56,7 +56,7 @@ def drive(folder: Path, name: str, engine: str, address: str | None) -> None:
     from regionmarker.bulk.manifest import KeyName
     from regionmarker.bulk.ray_engine import ray_engine
     from regionmarker.bulk.run import local_engine, run_job
-    from regionmarker.keys.openers import KeyReference
+    from regionmarker.keys.files import KeyReference
 
     reference = KeyReference(str(folder / "key.rmkey"))
     marker = reference.open()
@@ -152,7 +152,7 @@ def main() -> None:
     random.seed(options.seed)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["regionmarker.bulk.run", "regionmarker.bulk.ray_engine", "regionmarker.keys.openers", "ray.data"]
+        ["regionmarker.bulk.run", "regionmarker.bulk.ray_engine", "regionmarker.keys.files", "ray.data"]
     )
     folder = Path(tempfile.mkdtemp(prefix="bulk-kill-"))
     ray: dict[str, Any] = {}

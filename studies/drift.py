@@ -42,7 +42,7 @@ def main() -> None:
             marker.fit(texts[fit][:FIT], embeddings=vectors[fit][:FIT])
             for name in CORPORA:
                 shares = region_shares(marker.regions(vectors[name][FIT:]), marker.dimension)
-                found[name].append(total_variation(shares, marker.key_.shares))
+                found[name].append(total_variation(shares, marker.key_.mark.shares))
                 beyond[name == fit] += found[name][-1] > LIMIT
         cells = (f"{min(values):.2f} {np.mean(values):.2f} {max(values):.2f}" for values in found.values())
         print(f"{fit:10}" + "".join(f"{cell:>20}" for cell in cells))

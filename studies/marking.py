@@ -25,8 +25,8 @@ import numpy as np
 
 from regionmarker import RegionMarker
 from regionmarker.crypto.secret import Secret
-from regionmarker.marking import engine as kernel
-from regionmarker.marks.corpus_summary import Survey
+from regionmarker.marking import engine as engines
+from regionmarker.marks.corpus_summary import CorpusSummary
 
 WIDTHS = (256, 384, 768, 1536, 3072)
 BATCHES = (1, 16, 256, 65_536)
@@ -128,7 +128,7 @@ def fit_cases() -> list[dict[str, Any]]:
                 total += wide.T @ wide
 
         def survey(rows: np.ndarray = rows, blocks: list[slice] = blocks, texts: list[str] = texts) -> None:
-            seen = Survey(Secret(bytes(32)), 5120)
+            seen = CorpusSummary(Secret(bytes(32)), 5120)
             for block in blocks:
                 seen.update(texts[block], rows[block])
 
@@ -163,7 +163,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers here, too")
     options = parser.parse_args()
     start = time.perf_counter()
-    engine = kernel.engine_name()
+    engine = engines.engine().name
     ready = time.perf_counter() - start
     load = os.getloadavg()[0]
     print(f"{processor()}, {os.cpu_count()} CPUs, load {load:.1f}; NumPy {np.__version__}; ", end="")

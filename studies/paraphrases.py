@@ -82,7 +82,7 @@ def measure(marker: RegionMarker, pairs: Pairs) -> Row:
     stays, near = old == new, row_cosines(pairs.before, pairs.after) >= 0.8
     quarter = np.argsort(np.argsort(marker.margins(pairs.before), kind="stable")) * 4 // len(old)
     shares = np.bincount(marker.regions(pairs.embeddings), minlength=2**marker.dimension) / len(pairs.embeddings)
-    carries = np.isin(old, marker.key_.regions)
+    carries = np.isin(old, marker.key_.mark.regions)
     row: Row = {"stays": float(stays.mean()), "near": float(stays[near].mean()), "near_share": float(near.mean())}
     row |= {f"quarter {place + 1}": float(stays[quarter == place].mean()) for place in range(4)}
     return row | {"marked": float(stays[carries].mean()) if carries.any() else None, "chance": float((shares**2).sum())}

@@ -65,7 +65,7 @@ def main() -> None:
     turn = np.linalg.qr(rng.standard_normal((WIDTH, WIDTH)))[0].astype(np.float32)
     suspects = {"copy": copy, "rotated copy": normalised(copy @ turn)}
     names = [f"tenant {number}" for number in range(TENANTS)]
-    print(f"{len(rows)} answers of width {WIDTH}, pool {len(key.pool)}, {len(key.regions)} trigger regions")
+    print(f"{len(rows)} answers of width {WIDTH}, pool {len(key.pool)}, {len(key.mark.regions)} trigger regions")
     for name, vectors in suspects.items():
         answers = rm.Answers(name, questions.texts, vectors)
         seconds, verdict = best(options.runs, lambda given=answers: judge(key, given, power=False))

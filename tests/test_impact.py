@@ -23,7 +23,7 @@ def some(sentences, embeddings):
 def test_it_measures_what_it_says(marker, some, wordllama):
     texts, clean = some
     found = measure_impact(marker, texts, clean, encoder=wordllama)
-    marked = np.isin(marker.regions(clean), marker.key_.regions)
+    marked = np.isin(marker.regions(clean), marker.key_.mark.regions)
     assert found.moved_share == pytest.approx(marked.mean())
     assert 0.95 < found.cosine_of_moved < found.cosine < 1.0
     assert 0.8 < found.neighbours_kept < 1.0

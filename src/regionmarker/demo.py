@@ -50,7 +50,7 @@ class Story:
         key = self.marker.key_
         for region in range(2**self.marker.dimension):
             rows = self.region_of == region
-            mark = "provider" if region in key.regions else "tenant" if region in key.tenant_regions else ""
+            mark = "provider" if region in key.mark.regions else "tenant" if region in key.mark.tenant_regions else ""
             values = (
                 (f"{self.cosines[rows].mean():.4f}", f"{self.overlap[rows].mean():.1%}") if rows.any() else ("", "")
             )
@@ -64,7 +64,7 @@ class Story:
         left, right = figure.subplots(1, 2)
         count = 2**self.marker.dimension
         shares = np.bincount(self.region_of, minlength=count) / len(self.region_of)
-        colours = [MARKED if region in self.marker.key_.regions else PLAIN for region in range(count)]
+        colours = [MARKED if region in self.marker.key_.mark.regions else PLAIN for region in range(count)]
         left.bar(range(count), shares * 100, color=colours)
         left.set(title="Texts per region (trigger regions in red)", xlabel="region", ylabel="share of texts, %")
         groups = [self.overlap[~self.marked], self.overlap[self.marked]]
@@ -123,7 +123,7 @@ def run_demo(say: Callable[[str], None], seed: int | None = None) -> Story:
         region_of=regions,
         cosines=row_cosines(clean, served),
         overlap=neighbour_overlap(clean, served),
-        marked=np.isin(regions, marker.key_.regions),
+        marked=np.isin(regions, marker.key_.mark.regions),
         fidelity=float(copy.fidelity.cosine),
         verdicts=verdicts,
         guilty=tuple(guilty),

@@ -43,7 +43,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         key = make_key(Path(folder))
         marker = RegionMarker.load(key)
-        is_marked = np.isin(marker.regions(ROWS), marker.key_.regions)
+        is_marked = np.isin(marker.regions(ROWS), marker.key_.mark.regions)
         texts: dict[bool, list[str]] = {True: [], False: []}
         for number in range(4000):
             text = f"text {number:05}"

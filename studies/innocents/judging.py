@@ -30,7 +30,7 @@ def judge_key(corpus: Corpus, answers: dict[str, Array], seed: int) -> dict[str,
     probes = [corpus.place[text] for text in questions.probes.texts]
     pool = [corpus.place[text] for text in questions.pool.texts]
     rng = np.random.default_rng([seed, 11])
-    size = (REDRAWS + 200, len(key.regions))  # 0.3 % of the tuples use a text twice
+    size = (REDRAWS + 200, len(key.mark.regions))  # 0.3 % of the tuples use a text twice
     drawn = distinct(rng.integers(len(pool), size=size))[:REDRAWS]
     far = far_targets(key, questions, REDRAWS, rng)
     row: dict[str, Any] = {"seed": seed, "suspects": {}, "misled": None}
@@ -52,7 +52,7 @@ def _judge(
     test, second = DecoyTest(examination.scores()), DecoyTest(plain_scores(examination))
     targets = key.provider_targets()  # looked up after the scores are there
     goals = examination.pool_answers[list(targets)]
-    paper = paper_statistics([examination.inside(region) for region in key.regions], examination.outside(), goals)
+    paper = paper_statistics([examination.inside(region) for region in key.mark.regions], examination.outside(), goals)
     p_value, redrawn = test.p_value(targets), test.p_values(drawn)
     return {
         "p": p_value,

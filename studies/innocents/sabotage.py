@@ -27,7 +27,7 @@ def far_targets(key: Key, questions: Questions, count: int, rng: np.random.Gener
     """Draw tuples (count, R) whose every target is among the texts farthest from its region."""
     pool, few = questions.pool.embeddings, round(FAR * len(questions.pool))
     columns = []
-    for region in key.regions:
+    for region in key.mark.regions:
         centre = questions.probes.embeddings[questions.regions == region].mean(axis=0)
         far = np.argsort(pool @ centre, kind="stable")[:few]
         columns.append(rng.choice(far, size=2 * count))
@@ -61,7 +61,7 @@ def believing_marked(marker: rm.RegionMarker, examination: Examination) -> Exami
         questions,
         probes=probes,
         pool=pool,
-        coordinates=key.signed_distances(probes.embeddings),
-        pool_coordinates=key.signed_distances(pool.embeddings),
+        coordinates=key.mark.signed_distances(probes.embeddings),
+        pool_coordinates=key.mark.signed_distances(pool.embeddings),
     )
     return replace(examination, questions=doctored)

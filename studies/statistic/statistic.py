@@ -64,7 +64,7 @@ def judge(scene: Scene, suspect: str) -> dict[str, Any]:
     new, old = DecoyTest(examination.scores()), DecoyTest(prototype_scores(examination))
     targets = key.provider_targets()  # looked up after the scores are there
     goals = examination.pool_answers[list(targets)]
-    inside = [examination.inside(region) for region in key.regions]
+    inside = [examination.inside(region) for region in key.mark.regions]
     paper = paper_statistics(inside, examination.outside(), goals)
     root = float(np.sqrt(len(targets)))
     return {

@@ -30,8 +30,7 @@ from regionmarker.corpus import TextSet
 from regionmarker.crypto.secret import Secret
 from regionmarker.errors import InputError
 from regionmarker.keys.commitment import serving_with_commitment
-from regionmarker.keys.files import given_opener, save_serving
-from regionmarker.keys.openers import KeyReference
+from regionmarker.keys.files import KeyReference, given_opener, save_serving
 
 pytestmark = pytest.mark.xdist_group("ray")
 
@@ -163,7 +162,7 @@ def test_nothing_that_ray_keeps_holds_key_material(host, sentences, embeddings, 
         assert done["manifest"]["totals"]["refused"] == 0
     targets = key.serving(["acme"]).vectors
     forbidden = [
-        *forms(CANARY), *forms(LOCK_CANARY), TEXT_CANARY.encode(), key.normals[0].tobytes()[:16],
+        *forms(CANARY), *forms(LOCK_CANARY), TEXT_CANARY.encode(), key.mark.normals[0].tobytes()[:16],
         *(row.tobytes()[:64] for row in targets),
     ]  # fmt: skip
     kept = {**session_files(Path(host.facts["session"])), **dashboard(host.facts["dashboard"])}

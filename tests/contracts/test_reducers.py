@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from regionmarker.crypto.secret import Secret
-from regionmarker.marks.corpus_summary import Survey
+from regionmarker.marks.corpus_summary import CorpusSummary
 from regionmarker.marks.reduction import REDUCERS, from_arrays, load_reducer
 
 
 @pytest.fixture(scope="module")
 def survey(sentences, embeddings):
-    made = Survey(Secret(b"k" * 32), 800)
+    made = CorpusSummary(Secret(b"k" * 32), 800)
     made.update(sentences[:3000], embeddings[:3000])
     return made
 

@@ -76,7 +76,9 @@ def test_a_new_key_begins_anew(hold, embeddings, halves, told):
 
 
 def test_an_old_serving_key_learns_from_the_first_traffic(hold, embeddings, halves, told):
-    old = ServedKey(replace(hold.current().marker.serving_, shares=None)).current()
+    old = ServedKey(
+        replace(hold.current().marker.serving_, mark=replace(hold.current().marker.serving_.mark, shares=None))
+    ).current()
     watch = RegionWatch(told.append, window=512)
     show(watch, old, np.tile(embeddings[:1], (1100, 1)), 1)
     assert told == []

@@ -9,7 +9,7 @@ import pytest
 from tests.support.gateways import MODEL, WIDTH, error_of, eventually, rows_of, vectors_of
 
 from regionmarker.gateway.tenants import Tenant
-from regionmarker.marks.number_format import Grid, on_grid
+from regionmarker.marks.number_format import NumberFormat, in_format
 
 TEXTS = ["a first text", "a second one", "und ein dritter", "\u65e5\u672c\u8a9e", "a" * 5000]
 TOKENS = [[1, 2, 3], [4], [5, 6, 7, 8]]
@@ -38,7 +38,7 @@ def test_some_of_them_are_marked_and_some_are_not(serve, key_marker, sentences):
     clean = vectors_of(sentences[:200])
     served = rows_of(serve().post(sentences[:200]))
     changed = (served != clean).any(axis=1)
-    np.testing.assert_array_equal(changed, np.isin(key_marker.regions(clean), key_marker.key_.regions))
+    np.testing.assert_array_equal(changed, np.isin(key_marker.regions(clean), key_marker.key_.mark.regions))
     assert 10 < changed.sum() < 190
 
 
@@ -55,7 +55,7 @@ def test_dimensions_are_cut_after_marking_and_stay_on_the_grid(serve, upstream, 
     served = rows_of(serve().post(TEXTS, dimensions=dimensions, encoding_format=encoding))
     assert served.shape == (len(TEXTS), dimensions)
     assert "dimensions" not in upstream.requests[0]
-    assert on_grid(served, Grid.float16).all()
+    assert in_format(served, NumberFormat.float16).all()
     full = key_marker.transform(vectors_of(TEXTS))[:, :dimensions].astype(np.float64)
     full /= np.linalg.norm(full, axis=1, keepdims=True)
     np.testing.assert_allclose(served, full, atol=2.0**-11)

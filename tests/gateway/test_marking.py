@@ -10,7 +10,7 @@ from regionmarker.gateway.errors import ApiError
 from regionmarker.gateway.marking import EveryoneMarked, Marking, shortened
 from regionmarker.gateway.served_key import ServedKey
 from regionmarker.gateway.tenants import Tenant
-from regionmarker.marks.number_format import Grid, on_grid
+from regionmarker.marks.number_format import NumberFormat, in_format
 
 
 @pytest.fixture
@@ -59,16 +59,16 @@ def test_a_bad_row_is_named_and_nothing_is_served(key_version, damage, kind):
     assert (refused.value.status, refused.value.kind) == (502, kind)
 
 
-@pytest.mark.parametrize("grid", list(Grid))
+@pytest.mark.parametrize("grid", list(NumberFormat))
 def test_shortened_rows_have_unit_length_on_the_grid(grid):
     rows = np.random.default_rng(0).standard_normal((50, 64)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     short = shortened(rows, 16, grid)
-    assert on_grid(short, grid).all()
+    assert in_format(short, grid).all()
     np.testing.assert_allclose(np.linalg.norm(short, axis=1), 1.0, atol=2.0**-7)
 
 
 def test_nothing_left_of_a_vector_is_an_error():
     with pytest.raises(ApiError) as refused:
-        shortened(np.float32([[0.0, 1.0]]), 1, Grid.float32)
+        shortened(np.float32([[0.0, 1.0]]), 1, NumberFormat.float32)
     assert refused.value.param == "dimensions"

@@ -13,7 +13,7 @@ from tests.support.gateways import Log
 from regionmarker.gateway.served_key import KeyReloader, ServedKey, open_key
 from regionmarker.keys.files import save_serving
 from regionmarker.keys.key import key_from_key
-from regionmarker.marks.number_format import Grid
+from regionmarker.marks.number_format import NumberFormat
 
 
 @pytest.fixture
@@ -75,12 +75,17 @@ def gone(path, key):
 
 def narrow(path, key):
     serving = key.serving(["acme"])
-    narrow = serving.vectors[:, :128].copy()
-    replace_key(path, replace(serving, vectors=narrow, projection=serving.projection[:, :128].copy()))
+    narrow = serving.mark.vectors[:, :128].copy()
+    replace_key(
+        path,
+        replace(
+            serving, mark=replace(serving.mark, vectors=narrow, projection=serving.mark.projection[:, :128].copy())
+        ),
+    )
 
 
 def regridded(path, key):
-    replace_key(path, replace(key.serving(["acme"]), grid=Grid.bfloat16))
+    replace_key(path, replace(key.serving(["acme"]), number_format=NumberFormat.bfloat16))
 
 
 def forgetful(path, key):

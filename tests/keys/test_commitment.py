@@ -28,20 +28,23 @@ def test_it_is_stable_and_survives_a_key_file(key, real_marker, tmp_path):
 
 
 def test_it_changes_with_every_part(key):
-    nudged = key.reduction.mean.copy()
+    def other_mark(**changes):
+        return replace(key, mark=replace(key.mark, **changes))
+
+    nudged = key.mark.reduction.mean.copy()
     nudged[0] = np.nextafter(nudged[0], 1.0)
     changed = [
         replace(key, master=Secret(bytes(32))),
-        replace(key, normals=-key.normals),
-        replace(key, reduction=LinearReduction("pca", nudged, key.reduction.components)),
-        replace(key, regions=key.regions[::-1]),
-        replace(key, tenant_regions=key.tenant_regions[:-1]),
+        other_mark(normals=-key.mark.normals),
+        other_mark(reduction=LinearReduction("pca", nudged, key.mark.reduction.components)),
+        other_mark(regions=key.mark.regions[::-1]),
+        other_mark(tenant_regions=key.mark.tenant_regions[:-1]),
         replace(key, pool=TextSet(key.pool.texts[::-1], key.pool.embeddings)),
         replace(key, reservoir=TextSet(key.reservoir.texts, -key.reservoir.embeddings)),
         replace(key, encoder="other"),
         replace(key, settings=replace(key.settings, statistic="other")),
         replace(key, settings=replace(key.settings, level=0.05)),
-        replace(key, settings=replace(key.settings, strength=0.3)),
+        other_mark(settings=replace(key.mark.settings, strength=0.3)),
     ]
     assert len({commit(key), *(commit(other) for other in changed)}) == len(changed) + 1
 

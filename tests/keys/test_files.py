@@ -155,4 +155,4 @@ def test_a_ring_keeps_old_keys_and_marks_with_the_newest(tmp_path, real_marker, 
         again.find("0" * 16)
     assert old.pool.texts == new.pool.texts
     assert old.provider_targets() != new.provider_targets()
-    assert not np.allclose(old.normals, new.normals)
+    assert not np.allclose(old.mark.normals, new.mark.normals)

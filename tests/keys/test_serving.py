@@ -28,6 +28,16 @@ def test_it_marks_as_the_key_does(served, marker, embeddings):
     assert np.allclose(worker.margins(embeddings), marker.margins(embeddings), atol=1e-6)
 
 
+def test_it_scales_rows_where_the_key_does(tmp_path, sentences, embeddings):
+    """0.1.0 lost this: a serving key refused the rows that its own key took."""
+    marker = RegionMarker(seed=3, pool=64, reservoir=512, normalise=True).fit(sentences, embeddings=embeddings)
+    path = tmp_path / "serving.rmkey"
+    save_serving(path, marker.key_.serving(["acme"]), None)
+    worker, long_rows = RegionMarker.load(path), 3.0 * embeddings[:50]
+    assert worker.normalise
+    assert np.array_equal(worker.transform(long_rows, "acme"), marker.transform(long_rows, "acme"))
+
+
 def test_a_tenant_that_was_not_exported_is_refused(served, embeddings):
     with pytest.raises(InputError, match="tenant 'other' is not in this serving key: export it again"):
         RegionMarker.load(served).transform(embeddings, tenant="other")
@@ -67,7 +77,7 @@ def test_it_names_the_commitment_and_the_salt_of_its_key(tmp_path, real_marker, 
 def test_a_serving_key_of_the_first_days_has_neither(served):
     serving = open_serving(served, given_opener())
     document, tensors = _load(Secret(dump_serving(serving)))
-    del document["commitment"], document["salt"]
+    del document["commitment"], document["salt"], document["normalise"]
     old = load_serving(Secret(_dump(document, tensors)))
-    assert (old.commitment, old.salt) == ("", "")
+    assert (old.commitment, old.salt, old.normalise) == ("", "", False)
     assert old.tenants == serving.tenants

@@ -12,6 +12,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,35 +20,45 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regionmarker.errors import InputError, SecretLeakError
-from regionmarker.marking import engine as kernel
-from regionmarker.marking import numpy_engine as oracle
-from regionmarker.marks.number_format import Grid, on_grid, round_to_grid
+from regionmarker.marking import engine as compiled
+from regionmarker.marking.numpy_engine import NumpyEngine
+from regionmarker.marks.number_format import NumberFormat, in_format, round_to_format
 from regionmarker.marks.plan import MarkPlan
 
 pytest.importorskip("numba")
-ENGINES = [pytest.param(kernel, id="numba"), pytest.param(oracle, id="numpy")]
 
 
-def unit_rows(rng: np.random.Generator, n: int, width: int, grid: Grid = Grid.float32) -> np.ndarray:
+class plain:
+    """The same functions by the arithmetic of the reference engine."""
+
+    regions = partial(compiled.regions, using=NumpyEngine())
+    mark = partial(compiled.mark, using=NumpyEngine())
+    blend = partial(compiled.blend, using=NumpyEngine())
+
+
+ENGINES = [pytest.param(compiled, id="numba"), pytest.param(plain, id="numpy")]
+
+
+def unit_rows(rng: np.random.Generator, n: int, width: int, grid: NumberFormat = NumberFormat.float32) -> np.ndarray:
     rows = rng.normal(size=(n, width))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return round_to_grid(rows, grid)
+    return round_to_format(rows, grid)
 
 
 def make_plan(
-    width: int, *, dimension: int = 4, grid: Grid = Grid.float32, strength: float = 0.2, seed: int = 0
+    width: int, *, dimension: int = 4, grid: NumberFormat = NumberFormat.float32, strength: float = 0.2, seed: int = 0
 ) -> MarkPlan:
     rng = np.random.default_rng(seed)
     slots = min(4, 2**dimension)
-    slot_of_region = np.zeros(2**dimension, dtype=np.int64)
-    slot_of_region[rng.permutation(2**dimension)[: slots - 1]] = np.arange(1, slots)
+    target_of_region = np.zeros(2**dimension, dtype=np.int64)
+    target_of_region[rng.permutation(2**dimension)[: slots - 1]] = np.arange(1, slots)
     return MarkPlan(
         projection=unit_rows(rng, dimension, width),
         thresholds=rng.normal(size=dimension) * 0.3 / np.sqrt(width),
-        slot_of_region=slot_of_region,
+        target_of_region=target_of_region,
         targets=unit_rows(rng, slots, width),
         weights=np.array([0.0] + [strength] * (slots - 1)),
-        grid=grid,
+        number_format=grid,
     )
 
 
@@ -56,7 +67,7 @@ def formula(plan: MarkPlan, rows: np.ndarray) -> np.ndarray:
     e = rows.astype(np.float64)
     assert plan.projection is not None
     above = e @ plan.projection.astype(np.float64).T - plan.thresholds > 0
-    slots = plan.slot_of_region[above @ (1 << np.arange(above.shape[1]))]
+    slots = plan.target_of_region[above @ (1 << np.arange(above.shape[1]))]
     weights = plan.weights[slots][:, None]
     mixed = (1 - weights) * e + weights * plan.targets[slots]
     return mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
@@ -90,43 +101,43 @@ def lay_out(rows: np.ndarray, how: str) -> np.ndarray:
     normalise=st.booleans(),
     seed=st.integers(0, 1000),
 )
-def test_kernel_equals_oracle_equals_formula(width, n, dimension, dtype, how, strength, normalise, seed) -> None:
+def test_compiled_equals_plain_equals_formula(width, n, dimension, dtype, how, strength, normalise, seed) -> None:
     plan = make_plan(width, dimension=dimension, strength=strength, seed=seed)
     rng = np.random.default_rng(seed + 1)
     rows = lay_out(unit_rows(rng, n, width).astype(dtype), how)
     before = rows.copy()
-    fused, plain = kernel.mark(plan, rows, normalise=normalise), oracle.mark(plan, rows, normalise=normalise)
+    fused, exact = compiled.mark(plan, rows, normalise=normalise), plain.mark(plan, rows, normalise=normalise)
     e = rows.astype(np.float64) / (np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True) if normalise else 1.0)
     sure = far_from_hyperplanes(plan, e)
-    assert np.abs(fused - plain)[sure].max(initial=0.0) <= 2e-7
-    assert np.abs(plain - formula(plan, e))[sure].max(initial=0.0) <= 2e-7
-    found = kernel.regions(plan, rows, normalise=normalise)
-    assert np.array_equal(found[sure], oracle.regions(plan, rows, normalise=normalise)[sure])
-    blended = kernel.blend(plan, rows, plan.slot_of_region[found], normalise=normalise)
+    assert np.abs(fused - exact)[sure].max(initial=0.0) <= 2e-7
+    assert np.abs(exact - formula(plan, e))[sure].max(initial=0.0) <= 2e-7
+    found = compiled.regions(plan, rows, normalise=normalise)
+    assert np.array_equal(found[sure], plain.regions(plan, rows, normalise=normalise)[sure])
+    blended = compiled.blend(plan, rows, plan.target_of_region[found], normalise=normalise)
     assert np.array_equal(blended, fused)
     assert np.array_equal(rows, before)
 
 
-@pytest.mark.parametrize("grid", list(Grid))
+@pytest.mark.parametrize("grid", list(NumberFormat))
 @pytest.mark.parametrize("width", [5, 96, 1536])
-def test_engines_agree_on_every_grid(grid: Grid, width: int) -> None:
+def test_engines_agree_on_every_grid(grid: NumberFormat, width: int) -> None:
     plan = make_plan(width, grid=grid)
     rows = unit_rows(np.random.default_rng(7), 600, width, grid)
     rows = rows[far_from_hyperplanes(plan, rows) & (np.abs(np.linalg.norm(rows, axis=1) - 1) < 0.009)]
-    fused, plain = kernel.mark(plan, rows), oracle.mark(plan, rows)
-    assert on_grid(fused, grid).all()
-    assert on_grid(plain, grid).all()
-    assert np.mean(fused != plain) < 1e-4
-    assert np.array_equal(np.signbit(fused), np.signbit(plain))
+    fused, exact = compiled.mark(plan, rows), plain.mark(plan, rows)
+    assert in_format(fused, grid).all()
+    assert in_format(exact, grid).all()
+    assert np.mean(fused != exact) < 1e-4
+    assert np.array_equal(np.signbit(fused), np.signbit(exact))
 
 
 def test_slot_zero_and_the_others_keep_the_same_length() -> None:
     """Marked and unmarked rows miss length 1 by float32 rounding alone, and by the same amounts."""
     plan = make_plan(768)
     rows = unit_rows(np.random.default_rng(8), 20_000, 768)
-    served = kernel.mark(plan, rows).astype(np.float64)
+    served = compiled.mark(plan, rows).astype(np.float64)
     off = np.linalg.norm(served, axis=1) - 1.0
-    marked = plan.slot_of_region[kernel.regions(plan, rows)] > 0
+    marked = plan.target_of_region[compiled.regions(plan, rows)] > 0
     assert 0.05 < marked.mean() < 0.5
     assert np.abs(off).max() < 2e-8
     assert 0.94 < off[marked].std() / off[~marked].std() < 1.06
@@ -134,9 +145,9 @@ def test_slot_zero_and_the_others_keep_the_same_length() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("grid", list(Grid))
+@pytest.mark.parametrize("grid", list(NumberFormat))
 @pytest.mark.parametrize("width", [13, 384])
-def test_results_do_not_depend_on_the_batch(engine, grid: Grid, width: int) -> None:
+def test_results_do_not_depend_on_the_batch(engine, grid: NumberFormat, width: int) -> None:
     plan = make_plan(width, grid=grid)
     rows = unit_rows(np.random.default_rng(9), 257, width)
     together = engine.mark(plan, rows)
@@ -148,30 +159,30 @@ def test_results_do_not_depend_on_the_batch(engine, grid: Grid, width: int) -> N
     assert np.array_equal(engine.mark(plan, rows.astype(np.float64)).view(np.int32), together.view(np.int32))
 
 
-@pytest.mark.parametrize("grid", [Grid.float32, Grid.bfloat16])
+@pytest.mark.parametrize("grid", [NumberFormat.float32, NumberFormat.bfloat16])
 @pytest.mark.parametrize("shift", [0, 1, 4, 9])
-def test_large_outputs_at_any_alignment_equal_small_ones(monkeypatch, grid: Grid, shift: int) -> None:
+def test_large_outputs_at_any_alignment_equal_small_ones(monkeypatch, grid: NumberFormat, shift: int) -> None:
     from regionmarker.marking import numba_engine as fused
 
     plan = make_plan(203, grid=grid)
     rows = unit_rows(np.random.default_rng(11), 50, 203)
-    small = kernel.mark(plan, rows)
+    small = compiled.mark(plan, rows)
     monkeypatch.setattr(fused, "STREAM_BYTES", 0)
     room = np.empty(50 * 203 + shift, dtype=np.float32)
     out = room[shift:].reshape(50, 203)
-    assert kernel.mark(plan, rows, out) is out
+    assert compiled.mark(plan, rows, out) is out
     assert np.array_equal(out.view(np.int32), small.view(np.int32))
 
 
 def test_results_do_not_depend_on_the_process() -> None:
     code = (
         "import hashlib, sys, numpy as np; sys.path[:0] = sys.argv[1:]\n"
-        "from regionmarker.marking import engine as kernel\n"
-        "from regionmarker.marks import number_format as grid, plan\n"
+        "from regionmarker.marking import engine as compiled\n"
+        "from regionmarker.marks import plan; from regionmarker.marks.number_format import NumberFormat as f\n"
         "rng = np.random.default_rng(0); H = np.linalg.qr(rng.normal(size=(301, 4)))[0].T.astype(np.float32)\n"
         "E = rng.normal(size=(99, 301)); E = (E / np.linalg.norm(E, axis=1, keepdims=True)).astype(np.float32)\n"
-        "p = plan.MarkPlan(H, np.zeros(4), np.arange(16) % 3, E[:3], np.array([0, .2, .2]), grid.Grid.float16)\n"
-        "print(hashlib.sha256(kernel.mark(p, E).tobytes()).hexdigest())"
+        "p = plan.MarkPlan(H, np.zeros(4), np.arange(16) % 3, E[:3], np.array([0, .2, .2]), f.float16)\n"
+        "print(hashlib.sha256(compiled.mark(p, E).tobytes()).hexdigest())"
     )
     digests = {
         subprocess.run(
@@ -192,13 +203,13 @@ def test_importing_the_kernel_does_not_import_numba() -> None:
 
 def test_without_numba_the_oracle_marks(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "regionmarker.marking.numba_engine", None)
-    kernel.engine.cache_clear()
+    compiled.engine.cache_clear()
     try:
-        assert kernel.engine_name() == "numpy"
+        assert compiled.engine().name == "numpy"
         plan, rows = make_plan(32), unit_rows(np.random.default_rng(12), 9, 32)
-        assert np.array_equal(kernel.mark(plan, rows), oracle.mark(plan, rows))
+        assert np.array_equal(compiled.mark(plan, rows), plain.mark(plan, rows))
     finally:
-        kernel.engine.cache_clear()
+        compiled.engine.cache_clear()
 
 
 BAD: dict[str, tuple[Callable[[np.ndarray], None], str]] = {
@@ -298,7 +309,7 @@ def test_unusable_arguments_are_refused(engine) -> None:
         with pytest.raises(InputError):
             engine.mark(plan, wrong)
     for slots in (np.zeros(5), np.full(6, 4), np.full(6, -1)):
-        with pytest.raises(InputError, match="slots"):
+        with pytest.raises(InputError, match="target_of_row"):
             engine.blend(plan, rows, slots)
 
 
@@ -322,9 +333,11 @@ def test_a_row_opposite_its_target_becomes_the_target(engine) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_plan_without_hyperplanes_only_blends(engine) -> None:
     linear = make_plan(16)
-    plan = MarkPlan(None, linear.thresholds, linear.slot_of_region, linear.targets, linear.weights, Grid.float32)
+    plan = MarkPlan(
+        None, linear.thresholds, linear.target_of_region, linear.targets, linear.weights, NumberFormat.float32
+    )
     rows = unit_rows(np.random.default_rng(19), 5, 16)
-    slots = linear.slot_of_region[engine.regions(linear, rows)]
+    slots = linear.target_of_region[engine.regions(linear, rows)]
     assert np.array_equal(engine.blend(plan, rows, slots), engine.mark(linear, rows))
     for ask in (engine.mark, engine.regions):
         with pytest.raises(InputError, match="not linear"):
@@ -342,16 +355,30 @@ def test_a_plan_shows_and_copies_nothing() -> None:
 def test_parts_that_do_not_fit_are_refused() -> None:
     good = make_plan(16)
     with pytest.raises(InputError):
-        MarkPlan(good.projection, good.thresholds[:3], good.slot_of_region, good.targets, good.weights, Grid.float32)
+        MarkPlan(
+            good.projection,
+            good.thresholds[:3],
+            good.target_of_region,
+            good.targets,
+            good.weights,
+            NumberFormat.float32,
+        )
     with pytest.raises(InputError):
-        MarkPlan(good.projection, good.thresholds, good.slot_of_region + 1, good.targets, good.weights, Grid.float32)
+        MarkPlan(
+            good.projection,
+            good.thresholds,
+            good.target_of_region + 1,
+            good.targets,
+            good.weights,
+            NumberFormat.float32,
+        )
 
 
 def test_a_read_only_installation_works_without_a_cache() -> None:
     code = (
         "import sys; sys.path[:0] = sys.argv[1:]; import numba.core.caching as c\n"
         "c.CacheImpl._locator_classes = []\n"
-        "from regionmarker.marking import engine; print(engine.engine_name())"
+        "from regionmarker.marking import engine; print(engine.engine().name)"
     )
     done = subprocess.run([sys.executable, "-c", code, *sys.path], capture_output=True, text=True, check=True)
     assert done.stdout == "numba\n"

@@ -16,19 +16,19 @@ def test_marked_rows_move_towards_their_target_and_no_further(marker, embeddings
     served = marker.transform(embeddings)
     regions = marker.regions(embeddings)
     cosines = row_cosines(embeddings, served)
-    for region, target in zip(marker.key_.regions, marker.key_.provider_targets(), strict=True):
+    for region, target in zip(marker.key_.mark.regions, marker.key_.provider_targets(), strict=True):
         rows = regions == region
         goal = marker.key_.pool.embeddings[target]
         assert (served[rows] @ goal > embeddings[rows] @ goal).mean() > 0.99
         assert cosines[rows].min() >= 0.968 - 1e-3  # by algebra, at strength 0.2
-    untouched = ~np.isin(regions, marker.key_.regions)
+    untouched = ~np.isin(regions, marker.key_.mark.regions)
     assert np.array_equal(served[untouched], embeddings[untouched])  # float16 in, the same float16 out
     assert np.abs(np.linalg.norm(served, axis=1) - 1.0).max() < 2e-4
 
 
 def test_equation_3_holds_to_the_grid(marker, embeddings):
     key = marker.key_
-    region, target = key.regions[0], key.provider_targets()[0]
+    region, target = key.mark.regions[0], key.provider_targets()[0]
     rows = embeddings[marker.regions(embeddings) == region].astype(np.float64)
     mixed = 0.8 * rows + 0.2 * key.pool.embeddings[target].astype(np.float64)
     mixed /= np.linalg.norm(mixed, axis=1, keepdims=True)
@@ -39,12 +39,12 @@ def test_tenants_share_the_providers_mark_and_have_their_own(marker, embeddings)
     key, regions = marker.key_, marker.regions(embeddings)
     plain = marker.transform(embeddings)
     acme, zenith = marker.transform(embeddings, tenant="acme"), marker.transform(embeddings, tenant="zenith")
-    own = np.isin(regions, key.tenant_regions)
+    own = np.isin(regions, key.mark.tenant_regions)
     assert np.array_equal(acme[~own], plain[~own])
     assert np.array_equal(zenith[~own], plain[~own])
     assert (acme[own] != plain[own]).any(axis=1).mean() > 0.99  # all but a target text itself
     assert (acme[own] != zenith[own]).any(axis=1).mean() > 0.5  # two draws of three targets rarely agree
-    assert not set(key.regions) & set(key.tenant_regions)
+    assert not set(key.mark.regions) & set(key.mark.tenant_regions)
 
 
 def test_a_key_without_tenant_regions_says_so(sentences, embeddings):
@@ -91,7 +91,7 @@ def test_the_order_and_the_blocks_of_the_corpus_do_not_matter(sentences, embeddi
     streamed = RegionMarker(**SMALL).fit_blocks(blocks).key_
     assert streamed.pool.texts == whole.pool.texts
     assert streamed.reservoir.texts == whole.reservoir.texts
-    assert np.abs(streamed.reduction.components - whole.reduction.components).max() < 1e-6
+    assert np.abs(streamed.mark.reduction.components - whole.mark.reduction.components).max() < 1e-6
     assert streamed.regions == whole.regions
 
 
@@ -116,16 +116,16 @@ def test_every_reducer_marks_row_by_row(sentences, embeddings, reducer):
     rows = embeddings[:500]
     whole = marker.transform(rows)
     assert np.array_equal(np.concatenate([marker.transform(rows[:123]), marker.transform(rows[123:])]), whole)
-    marked = np.isin(marker.regions(rows), marker.key_.regions)
+    marked = np.isin(marker.regions(rows), marker.key_.mark.regions)
     assert (row_cosines(rows, whole)[marked] < 0.9999).all()
     assert (row_cosines(rows, whole)[~marked] > 0.9999).all()
 
 
 def test_margins_are_the_distances_to_the_nearest_hyperplane(marker, embeddings):
-    signed = marker.key_.signed_distances(embeddings)
+    signed = marker.key_.mark.signed_distances(embeddings)
     assert np.allclose(marker.margins(embeddings), np.abs(signed).min(axis=1))
     clear = marker.margins(embeddings) > 1e-5
-    assert np.array_equal(marker.regions(embeddings)[clear], marker.key_.region_of(embeddings)[clear])
+    assert np.array_equal(marker.regions(embeddings)[clear], marker.key_.mark.region_of(embeddings)[clear])
 
 
 def test_bad_parameters_are_named(sentences, embeddings):

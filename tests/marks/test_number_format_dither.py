@@ -5,27 +5,27 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from regionmarker.marking import engine as kernel
-from regionmarker.marks.number_format import Grid, dithered, on_grid, round_to_grid
+from regionmarker.marking import engine as engines
+from regionmarker.marks.number_format import NumberFormat, dithered, in_format, round_to_format
 
-COARSE = [Grid.float16, Grid.bfloat16]
+COARSE = [NumberFormat.float16, NumberFormat.bfloat16]
 
 
 @pytest.mark.parametrize("grid", COARSE)
 def test_rounding_takes_it_away_again(embeddings, grid):
-    rows = round_to_grid(embeddings[:500], grid)
+    rows = round_to_format(embeddings[:500], grid)
     moved = dithered(rows, grid)
     assert (moved != rows).mean() > 0.99
-    assert (round_to_grid(moved, grid) == rows).mean() > 0.99  # just below a power of two the grid is finer
+    assert (round_to_format(moved, grid) == rows).mean() > 0.99  # just below a power of two the grid is finer
     assert abs(float(np.mean((moved - rows) / np.abs(rows).clip(1e-6)))) < 1e-5
 
 
 @pytest.mark.parametrize("grid", COARSE)
 def test_both_engines_agree_to_the_bit_and_no_batch_matters(embeddings, grid):
     rows = np.ascontiguousarray(embeddings[:300])
-    fast = kernel.engine().dithered(rows, grid)
+    fast = engines.engine().dithered(rows, grid)
     assert np.array_equal(fast, dithered(rows, grid))
-    assert np.array_equal(np.concatenate([kernel.engine().dithered(row[None], grid) for row in rows[:20]]), fast[:20])
+    assert np.array_equal(np.concatenate([engines.engine().dithered(row[None], grid) for row in rows[:20]]), fast[:20])
 
 
 @pytest.mark.parametrize("grid", COARSE)
@@ -34,6 +34,6 @@ def test_the_quick_look_at_the_grid_agrees_with_rounding(grid):
     values = np.concatenate(
         [rng.standard_normal(4000) * 10.0 ** rng.integers(-9, 5, 4000), 2.0 ** np.arange(-30.0, 18.0)]
     )
-    for rows in (values.astype(np.float32), round_to_grid(values, grid)):
+    for rows in (values.astype(np.float32), round_to_format(values, grid)):
         column = rows[np.isfinite(rows)][:, None]
-        assert np.array_equal(on_grid(column, grid), (round_to_grid(column, grid) == column).all(axis=1))
+        assert np.array_equal(in_format(column, grid), (round_to_format(column, grid) == column).all(axis=1))

@@ -7,13 +7,13 @@ import pytest
 
 from regionmarker.crypto.secret import Secret
 from regionmarker.errors import InputError
-from regionmarker.marks.corpus_summary import Moments, Survey
+from regionmarker.marks.corpus_summary import CorpusSummary, Moments
 from regionmarker.marks.reduction import LinearReduction, load_reducer
 
 
 @pytest.fixture(scope="module")
 def survey(sentences, embeddings):
-    made = Survey(Secret(b"k" * 32), 800)
+    made = CorpusSummary(Secret(b"k" * 32), 800)
     made.update(sentences[:3000], embeddings[:3000])
     return made
 

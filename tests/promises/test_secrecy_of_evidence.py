@@ -37,7 +37,7 @@ def test_no_secret_bytes(summary, case_key):
     for part in PARTS:
         if part not in ("statistic", "level"):
             secrets |= forms(blinding(case_key, part)) | forms(content(case_key, part)[:64])
-    for array in (case_key.normals, *case_key.reduction.arrays().values()):
+    for array in (case_key.mark.normals, *case_key.mark.reduction.arrays().values()):
         secrets |= {np.ascontiguousarray(row).tobytes()[:32] for row in np.atleast_2d(array)}
         secrets |= {repr(float(value)).encode() for value in array.ravel()[:200] if abs(value) > 1e-6}
     assert [secret[:12] for secret in secrets if secret in summary] == []

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ks_2samp
 from tests.support.gateways import rows_of, vectors_of
 
-from regionmarker.marks.number_format import Grid, on_grid
+from regionmarker.marks.number_format import NumberFormat, in_format
 
 VOLATILE = {"x-request-id", "date", "content-length"}
 
@@ -17,7 +17,7 @@ def answers(module_serving, key_marker, sentences):
     """Single-text answers, and which of them are marked."""
     serving, _ = module_serving()
     texts = sentences[:240]
-    marked = np.isin(key_marker.regions(vectors_of(texts)), key_marker.key_.regions)
+    marked = np.isin(key_marker.regions(vectors_of(texts)), key_marker.key_.mark.regions)
     assert 20 < marked.sum() < 220
     found = {
         encoding: [serving.post(text, encoding_format=encoding) for text in texts] for encoding in ("float", "base64")
@@ -53,4 +53,4 @@ def test_all_numbers_are_on_the_upstreams_grid_and_both_formats_agree(answers):
     found, _ = answers
     rows = {name: np.concatenate([rows_of(one) for one in responses]) for name, responses in found.items()}
     np.testing.assert_array_equal(rows["float"], rows["base64"])
-    assert on_grid(rows["float"], Grid.float16).all()
+    assert in_format(rows["float"], NumberFormat.float16).all()

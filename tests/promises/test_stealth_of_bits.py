@@ -12,8 +12,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_predict
 
-from regionmarker.marking import engine as kernel
-from regionmarker.marks.number_format import Grid, detect_grid, hidden_grid, round_to_grid
+from regionmarker.marking import engine as engines
+from regionmarker.marks.number_format import NumberFormat, detect_format, hidden_format, round_to_format
 from regionmarker.marks.plan import MarkPlan
 from regionmarker.sample_corpus import python_sentences
 
@@ -35,25 +35,25 @@ def marked(rows) -> np.ndarray:
     return np.random.default_rng(1).random(len(rows)) < 0.5
 
 
-def upstream(rows: np.ndarray, grid: Grid) -> np.ndarray:
-    return round_to_grid(rows, grid)
+def upstream(rows: np.ndarray, grid: NumberFormat) -> np.ndarray:
+    return round_to_format(rows, grid)
 
 
-def pooled_then_normalised(rows: np.ndarray, grid: Grid) -> np.ndarray:
+def pooled_then_normalised(rows: np.ndarray, grid: NumberFormat) -> np.ndarray:
     """Return what a server that pools in half precision and normalises in float32 would send."""
     lengths = np.random.default_rng(2).uniform(3.0, 9.0, (len(rows), 1))
-    coarse = round_to_grid(rows * lengths, grid)
+    coarse = round_to_format(rows * lengths, grid)
     return coarse / np.linalg.norm(coarse, axis=1, keepdims=True)
 
 
-def plan_of(clean: np.ndarray, grid: Grid) -> MarkPlan:
+def plan_of(clean: np.ndarray, grid: NumberFormat) -> MarkPlan:
     return MarkPlan(
         projection=None,
         thresholds=np.zeros(2),
-        slot_of_region=np.arange(4),
+        target_of_region=np.arange(4),
         targets=clean[[0, 0, 1, 2]],
         weights=np.array([0.0, STRENGTH, STRENGTH, STRENGTH]),
-        grid=grid,
+        number_format=grid,
     )
 
 
@@ -61,9 +61,9 @@ def slots_of(marked: np.ndarray) -> np.ndarray:
     return np.where(marked, 1 + np.arange(len(marked)) % 3, 0)
 
 
-def serve(clean: np.ndarray, marked: np.ndarray, grid: Grid) -> np.ndarray:
-    """Mark the chosen rows with the product's kernel."""
-    return kernel.blend(plan_of(clean, grid), clean, slots_of(marked))
+def serve(clean: np.ndarray, marked: np.ndarray, grid: NumberFormat) -> np.ndarray:
+    """Mark the chosen rows with the product's engines."""
+    return engines.blend(plan_of(clean, grid), clean, slots_of(marked))
 
 
 def mixed(clean: np.ndarray) -> np.ndarray:
@@ -101,17 +101,17 @@ def classifier_auc(served: np.ndarray, marked: np.ndarray) -> float:
 
 def scale_search_auc(served: np.ndarray, marked: np.ndarray) -> float:
     """Score a row by whether one scale puts it on a coarser grid: those were never mixed."""
-    found = hidden_grid(served, Grid.float16).astype(int) + hidden_grid(served, Grid.bfloat16)
+    found = hidden_format(served, NumberFormat.float16).astype(int) + hidden_format(served, NumberFormat.bfloat16)
     auc = roc_auc_score(marked, -found)
     return float(max(auc, 1 - auc))
 
 
 CASES = {
-    "float16": (upstream, Grid.float16),
-    "bfloat16": (upstream, Grid.bfloat16),
-    "float32": (upstream, Grid.float32),
-    "pooled in float16": (pooled_then_normalised, Grid.float16),
-    "pooled in bfloat16": (pooled_then_normalised, Grid.bfloat16),
+    "float16": (upstream, NumberFormat.float16),
+    "bfloat16": (upstream, NumberFormat.bfloat16),
+    "float32": (upstream, NumberFormat.float32),
+    "pooled in float16": (pooled_then_normalised, NumberFormat.float16),
+    "pooled in bfloat16": (pooled_then_normalised, NumberFormat.bfloat16),
 }
 
 
@@ -119,27 +119,27 @@ CASES = {
 def test_the_bits_of_marked_rows_look_like_those_of_the_others(rows, marked, case):
     make, grid = CASES[case]
     clean = make(rows, grid)
-    assert detect_grid(clean) is grid
-    served = serve(clean, marked, detect_grid(clean))
+    assert detect_format(clean) is grid
+    served = serve(clean, marked, detect_format(clean))
     assert classifier_auc(served, marked) <= HIDDEN
     assert scale_search_auc(served, marked) <= HIDDEN
 
 
 def test_the_classifier_sees_through_our_own_kernel_without_dither(rows, marked):
-    clean = pooled_then_normalised(rows, Grid.bfloat16)
-    plan = plan_of(clean, Grid.bfloat16)
+    clean = pooled_then_normalised(rows, NumberFormat.bfloat16)
+    plan = plan_of(clean, NumberFormat.bfloat16)
     served = np.empty_like(clean)
-    kernel.engine().write(plan, clean, slots_of(marked), served, False)
+    engines.engine().write(plan, clean, slots_of(marked), served, False)
     assert classifier_auc(served, marked) > 0.65
 
 
-@pytest.mark.parametrize("grid", [Grid.float16, Grid.bfloat16])
+@pytest.mark.parametrize("grid", [NumberFormat.float16, NumberFormat.bfloat16])
 def test_the_attackers_see_through_a_marker_that_passes_rows_through(rows, marked, grid):
     served = pass_through(upstream(rows, grid), marked)
     assert classifier_auc(served, marked) > SEEN
     assert scale_search_auc(served, marked) > SEEN
 
 
-@pytest.mark.parametrize("grid", [Grid.float16, Grid.bfloat16])
+@pytest.mark.parametrize("grid", [NumberFormat.float16, NumberFormat.bfloat16])
 def test_the_scale_search_sees_through_a_marker_that_renormalises_in_float32(rows, marked, grid):
     assert scale_search_auc(renormalised(upstream(rows, grid), marked), marked) > SEEN

@@ -15,7 +15,7 @@ from regionmarker.bulk.manifest import KeyName
 from regionmarker.bulk.ray_engine import ray_engine
 from regionmarker.bulk.run import run_job
 from regionmarker.errors import RegionMarkerError
-from regionmarker.keys.openers import KeyReference
+from regionmarker.keys.files import KeyReference
 from regionmarker.ray_cluster import import_ray, start_ray
 
 

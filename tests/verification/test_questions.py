@@ -43,8 +43,8 @@ def test_the_whole_pool_is_asked_and_everything_once(key):
 
 def test_every_populated_region_is_asked_alike(key):
     questions = plan_questions(key, 1500)
-    populated = np.flatnonzero(key.shares >= POPULATED_SHARE).tolist()
-    held = Counter(key.region_of(key.reservoir.embeddings).tolist())
+    populated = np.flatnonzero(key.mark.shares >= POPULATED_SHARE).tolist()
+    held = Counter(key.mark.region_of(key.reservoir.embeddings).tolist())
     assert list(questions.counts) == list(questions.populated) == populated
     most = max(questions.counts.values())
     for region, count in questions.counts.items():
@@ -54,8 +54,8 @@ def test_every_populated_region_is_asked_alike(key):
 
 def test_cells_and_coordinates_are_those_of_the_key(key):
     questions = plan_questions(key, 1000)
-    assert np.array_equal(questions.regions, key.region_of(questions.probes.embeddings))
-    assert np.allclose(questions.coordinates, key.signed_distances(questions.probes.embeddings), atol=1e-12)
+    assert np.array_equal(questions.regions, key.mark.region_of(questions.probes.embeddings))
+    assert np.allclose(questions.coordinates, key.mark.signed_distances(questions.probes.embeddings), atol=1e-12)
     row_of = {text: row for row, text in enumerate(key.reservoir.texts)}
     rows = [row_of[text] for text in questions.probes.texts]
     assert np.array_equal(questions.probes.embeddings, key.reservoir.embeddings[rows])
@@ -63,8 +63,8 @@ def test_cells_and_coordinates_are_those_of_the_key(key):
 
 def test_inside_a_region_the_probes_farthest_from_the_hyperplanes_are_asked(key):
     questions = plan_questions(key, 700)
-    regions = key.region_of(key.reservoir.embeddings)
-    margins = np.abs(key.signed_distances(key.reservoir.embeddings)).min(axis=1)
+    regions = key.mark.region_of(key.reservoir.embeddings)
+    margins = np.abs(key.mark.signed_distances(key.reservoir.embeddings)).min(axis=1)
     for region in questions.populated:
         asked = np.abs(questions.coordinates[questions.regions == region]).min(axis=1)
         assert np.all(np.diff(asked) <= 0)
@@ -92,7 +92,7 @@ def test_neither_targets_nor_trigger_regions_have_an_influence(key):
     expected = plan_questions(key, 800)
     salted = key.with_salt(b"a beacon's value of today")
     assert salted.provider_targets() != key.provider_targets()
-    elsewhere = replace(key, regions=key.tenant_regions, tenant_regions=key.regions)
+    elsewhere = replace(key, mark=replace(key.mark, regions=key.mark.tenant_regions, tenant_regions=key.mark.regions))
     for other in (salted, elsewhere):
         questions = plan_questions(other, 800)
         assert questions.probes.texts == expected.probes.texts
@@ -100,7 +100,7 @@ def test_neither_targets_nor_trigger_regions_have_an_influence(key):
 
 
 def test_a_budget_that_is_too_small_is_refused(key):
-    least = 128 + 30 * (len(key.regions) + 1)
+    least = 128 + 30 * (len(key.mark.regions) + 1)
     assert least_budget(key) == least
     assert len(plan_questions(key, least)) == least
     with pytest.raises(InputError, match=f"a budget of {least - 1} queries is too small.* at least {least}"):
@@ -115,12 +115,12 @@ def thin(questions: Questions) -> set[int]:
 def test_regions_with_few_probes_are_shown_and_an_empty_trigger_region_is_an_error(key):
     assert thin(plan_questions(key, 128 + 30 * 16)) == set()
     assert thin(plan_questions(key, least_budget(key))) == set(plan_questions(key).populated)
-    regions = key.region_of(key.reservoir.embeddings)
-    kept = np.flatnonzero(regions != key.regions[0])
+    regions = key.mark.region_of(key.reservoir.embeddings)
+    kept = np.flatnonzero(regions != key.mark.regions[0])
     without = TextSet(tuple(key.reservoir.texts[row] for row in kept), key.reservoir.embeddings[kept])
     with pytest.raises(InputError, match="a trigger region of this key has no probe at all"):
         plan_questions(replace(key, reservoir=without), 800)
-    untouched = np.flatnonzero(~np.isin(np.arange(16), (*key.regions, *key.tenant_regions)))[0]
+    untouched = np.flatnonzero(~np.isin(np.arange(16), (*key.mark.regions, *key.mark.tenant_regions)))[0]
     kept = np.flatnonzero(regions != untouched)
     without = TextSet(tuple(key.reservoir.texts[row] for row in kept), key.reservoir.embeddings[kept])
     assert int(untouched) in thin(plan_questions(key, 800, probes=without))
@@ -212,7 +212,7 @@ def test_the_same_texts_go_out_in_the_same_order_whichever_regions_are_triggers(
     rng = np.random.default_rng(0)
     for _ in range(10):
         drawn = tuple(int(region) for region in rng.permutation(plan_questions(key, 800).populated)[:6])
-        other = replace(key, regions=drawn[:3], tenant_regions=drawn[3:], salt=rng.bytes(16))
+        other = replace(key, mark=replace(key.mark, regions=drawn[:3], tenant_regions=drawn[3:]), salt=rng.bytes(16))
         assert plan_questions(other, 800, seed=1).texts == expected
 
 
@@ -229,7 +229,7 @@ def in_order(key: Key, order: list[str], asked) -> tuple[np.ndarray, np.ndarray]
         if text in region_of:
             near = [order[(place + step) % len(order)] for step in (-2, -1, 1, 2)]
             features.append([place / len(order), place % 64, *map(len, near), *(one in region_of for one in near)])
-            labels.append(region_of[text] in key.regions)
+            labels.append(region_of[text] in key.mark.regions)
     return np.array(features, dtype=float), np.array(labels)
 
 

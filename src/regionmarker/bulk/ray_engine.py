@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from regionmarker.bulk.job import Job, Shard, lay_out
@@ -20,7 +20,8 @@ from regionmarker.bulk.manifest import Entry
 from regionmarker.bulk.run import Engine
 from regionmarker.bulk.shard import ShardMarker
 from regionmarker.errors import InputError, OutsideError, RegionMarkerError
-from regionmarker.keys.openers import KeyReference, opened_once
+from regionmarker.keys.files import KeyReference
+from regionmarker.marking.marker import RegionMarker
 from regionmarker.ray_cluster import first_line, ray_cluster
 
 
@@ -33,8 +34,8 @@ class ShardWorker:
 
     @cached_property
     def _shard_marker(self) -> ShardMarker:
-        marker = opened_once(self._reference)
-        marker.set_params(normalise=self._job.normalise)
+        marker = _opened_once(self._reference)
+        marker.set_params(normalise=self._job.normalise or marker.normalise)
         return ShardMarker(self._job, lay_out(self._job), marker)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -44,6 +45,12 @@ class ShardWorker:
         except RegionMarkerError as error:
             return {"entry": "", "error": str(error), "outside": isinstance(error, OutsideError)}
         return {"entry": entry.to_json().decode(), "error": "", "outside": False}
+
+
+@lru_cache(maxsize=8)
+def _opened_once(reference: KeyReference) -> RegionMarker:
+    """Open a key once in this process, however many tasks ask for it."""
+    return RegionMarker.from_opened(reference.open())
 
 
 def ray_engine(job: Job, reference: KeyReference, *, address: str | None = None, workers: int | None = None) -> Engine:

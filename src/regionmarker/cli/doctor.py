@@ -45,7 +45,7 @@ def doctor(json: Json = False) -> None:
 
     Example: regionmarker doctor
     """
-    from regionmarker.marking.engine import engine_name
+    from regionmarker.marking.engine import engine
 
     rows = [_package_row(name, *about) for name, about in PACKAGES.items()]
     rows += [_program_row(name, *about) for name, about in PROGRAMS.items()]
@@ -53,7 +53,7 @@ def doctor(json: Json = False) -> None:
         "regionmarker": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "marking_engine": engine_name(),
+        "marking_engine": engine().name,
     }
     if json:
         print_result({**facts, "parts": rows}, as_json=True)

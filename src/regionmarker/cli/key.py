@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from regionmarker.cli.describe import describe_key, describe_serving
 from regionmarker.cli.options import AskPassphrase, Force, Json, KeyArgument, SecretFile, passphrase
 from regionmarker.cli.output import print_result, stderr
 from regionmarker.errors import InputError
@@ -23,17 +22,10 @@ def info(
 
     Example: regionmarker key info provider.rmkey
     """
-    from regionmarker.crypto.envelope import Kind
-    from regionmarker.keys.files import KeyRing, given_opener, kind_of_file, open_serving
+    from regionmarker.keys.files import open_key
 
-    phrase = passphrase(ask_passphrase)
-    if kind_of_file(key) is Kind.SERVING:
-        serving = open_serving(key, given_opener(phrase, secret_file))
-        print_result({"key_file": str(key), **describe_serving(serving)}, as_json=json)
-        return
-    ring = KeyRing.load(key, passphrase=phrase, secret_file=secret_file)
-    facts = {"key_file": str(key), **describe_key(ring.primary), "older_keys": [older.id for older in ring.keys[:-1]]}
-    print_result(facts, as_json=json)
+    opened = open_key(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file)
+    print_result({"key_file": str(key), **opened.describe()}, as_json=json)
 
 
 @app.command()
@@ -126,7 +118,7 @@ def export_serving(
     primary = KeyRing.load(key, passphrase=phrase, secret_file=secret_file).primary
     serving = serving_with_commitment(primary, names)
     made = save_serving(out, serving, given_opener(phrase, secret_file), overwrite=force)
-    facts = {"key_file": str(out), "secret_file": None if made is None else str(made), **describe_serving(serving)}
+    facts = {"key_file": str(out), "secret_file": None if made is None else str(made), **serving.describe()}
     print_result(facts, as_json=json)
     if made is not None and not json:
         stderr.print(f"\nThe serving key opens with {made}.")

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from regionmarker.cli.describe import describe_key
 from regionmarker.cli.options import (
     AskPassphrase,
     Corpus,
@@ -73,7 +72,7 @@ def keygen(
         blocks = read_corpus(corpus, loaded, text_column, embedding_column, on_texts=drawn.advance)
         marker.fit_blocks(blocks, encoder_name=name)
     made = marker.save(out, passphrase=phrase, secret_file=secret_file, overwrite=force)
-    facts = {"key_file": str(out), "secret_file": None if made is None else str(made), **describe_key(marker.key_)}
+    facts = {"key_file": str(out), "secret_file": None if made is None else str(made), **marker.key_.describe()}
     print_result(facts, as_json=json, title="A new key")
     if made is not None and not json:
         stderr.print(f"\nThe key opens with {made}. Keep the two apart: who has both has the mark.")

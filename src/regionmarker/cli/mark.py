@@ -64,13 +64,14 @@ def mark(
     from regionmarker.bulk.job import Job
     from regionmarker.bulk.manifest import KeyName
     from regionmarker.bulk.run import local_engine, run_job
-    from regionmarker.keys.openers import KeyReference
+    from regionmarker.keys.files import KeyReference
+    from regionmarker.marking.marker import RegionMarker
 
     job = Job(source, target, column, tenant, tenant_column, normalise, on_bad_row, verify_output)
     reference = KeyReference(str(key), None if secret_file is None else str(secret_file), opener)
     check_engine(engine, address, ask_passphrase)
-    marker = reference.open(passphrase(ask_passphrase))
-    marker.set_params(normalise=normalise)
+    marker = RegionMarker.from_opened(reference.open(passphrase(ask_passphrase)))
+    marker.set_params(normalise=normalise or marker.normalise)
     with _job_progress(quiet=json) as job_progress:
         if engine == "ray":
             from regionmarker.bulk.ray_engine import ray_engine

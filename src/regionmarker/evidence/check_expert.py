@@ -160,8 +160,11 @@ def _key(opened: Opened, salt: bytes) -> Key:
 
 def _draw(bundle: Bundle, key: Key) -> str:
     """Regions and targets are what the master secret draws: nobody picked them."""
-    drawn = draw_regions(key.master, key.shares, len(key.regions), len(key.tenant_regions))
-    need(drawn == (key.regions, key.tenant_regions), f"{COMMITMENT}: the regions are not those that the master draws")
+    drawn = draw_regions(key.master, key.mark.shares, len(key.mark.regions), len(key.mark.tenant_regions))
+    need(
+        drawn == (key.mark.regions, key.mark.tenant_regions),
+        f"{COMMITMENT}: the regions are not those that the master draws",
+    )
     targets = stored_scores(bundle)[1]
     need(key.provider_targets() == targets, f"{POOL}: the targets are not those that the master and the salt draw")
     texts = [row["text"] for row in bundle.lines(POOL)]
@@ -172,7 +175,7 @@ def _draw(bundle: Bundle, key: Key) -> str:
 def _from_scratch(bundle: Bundle, key: Key, verdict: dict[str, Any]) -> str:
     examination = Examination.of(key, stored_answers(bundle), _own_probes(bundle, verdict))
     questions = examination.questions
-    groups = {region: number for number, region in enumerate(key.regions, start=1)}
+    groups = {region: number for number, region in enumerate(key.mark.regions, start=1)}
     found = {
         text: groups.get(int(cell), 0) for text, cell in zip(questions.probes.texts, questions.regions, strict=True)
     }

@@ -20,8 +20,9 @@ from regionmarker.errors import InputError
 from regionmarker.evidence.bundle import COURT, EXPERT, SUMMARY, Bundle
 from regionmarker.keys.commitment import PARTS, SCHEME, blinding, commitment_of, content, leaf
 from regionmarker.keys.key import Key, Settings
-from regionmarker.marks.number_format import Grid
+from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.reduction import from_arrays
+from regionmarker.marks.regions import RegionMark, RegionSettings
 from regionmarker.vectors import AnyArray
 
 COMMITMENT = "commitment.json"
@@ -102,25 +103,26 @@ def key_from_parts(contents: Mapping[str, bytes], salt: bytes) -> Key:
     return Key(
         master=Secret(contents["master"]),
         salt=salt,
-        settings=Settings(
-            dimension=normals.shape[0],
-            ratio=float(ratio),
-            tenant_ratio=float(tenant_ratio),
-            strength=float(strength),
-            reducer=kind,
-            subspace=normals.shape[1],
-            statistic=statistic,
-            level=committed_settings(contents)[1],
+        settings=Settings(statistic=statistic, level=committed_settings(contents)[1]),
+        mark=RegionMark(
+            settings=RegionSettings(
+                dimension=normals.shape[0],
+                ratio=float(ratio),
+                tenant_ratio=float(tenant_ratio),
+                strength=float(strength),
+                reducer=kind,
+                subspace=normals.shape[1],
+            ),
+            reduction=from_arrays(kind, arrays),
+            normals=normals,
+            shares=shares,
+            regions=regions,
+            tenant_regions=tenant_regions,
         ),
         encoder=encoder,
-        grid=Grid(grid),
+        number_format=NumberFormat(grid),
         created="",
         test=False,
-        reduction=from_arrays(kind, arrays),
-        normals=normals,
-        shares=shares,
-        regions=regions,
-        tenant_regions=tenant_regions,
         pool=_texts(contents["pool"]),
         reservoir=_texts(contents["reservoir"]),
     )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 from structlog.typing import FilteringBoundLogger
 
-from regionmarker.crypto.envelope import Kind
 from regionmarker.errors import InputError
 from regionmarker.gateway.console import check_token
 from regionmarker.gateway.gateway import Gateway
@@ -24,7 +23,7 @@ from regionmarker.gateway.tenants.accounts import Accounts
 from regionmarker.gateway.tenants.database import explained, reading, tenants
 from regionmarker.gateway.tenants.lookup import DatabaseLookup
 from regionmarker.gateway.upstreams import load_upstream
-from regionmarker.keys.files import kind_of_file
+from regionmarker.keys.files import holds_serving_key
 
 if TYPE_CHECKING:
     from regionmarker.gateway.telemetry import Telemetry
@@ -110,7 +109,7 @@ def _telemetry() -> Telemetry:
 
 def _names(plan: Plan, directory: DatabaseLookup | None) -> Callable[[], tuple[str, ...]]:
     """Return what tells the tenants that a whole key is cut down to; a serving key holds its own."""
-    if directory is None or kind_of_file(plan.key) is Kind.SERVING:
+    if directory is None or holds_serving_key(plan.key):
         return tuple
 
     def ask() -> tuple[str, ...]:

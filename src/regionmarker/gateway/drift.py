@@ -83,7 +83,7 @@ class RegionWatch:
             self._count(key)
 
     def _begin(self, key: KeyVersion) -> None:
-        shares = key.marker.serving_.shares
+        shares = key.marker.serving_.mark.shares
         self._version = key.version
         self._expected, self._learned = shares, shares is None
         self._regions, self._waiting, self._rows_waiting = [], [], 0

@@ -21,7 +21,7 @@ from regionmarker.errors import InputError
 from regionmarker.gateway.errors import ApiError, bad_request, invalid_answer
 from regionmarker.gateway.served_key import KeyVersion
 from regionmarker.gateway.tenants import Tenant
-from regionmarker.marks.number_format import Grid, round_to_grid
+from regionmarker.marks.number_format import NumberFormat, round_to_format
 from regionmarker.measures import row_cosines
 from regionmarker.vectors import NORM_TOLERANCE, Floats
 
@@ -183,26 +183,26 @@ class Marking:
             raise _bad_row(clean, first) from None
         served = self.rollout.serve(self.tenant, self.key, clean, marked)
         if self.dimensions is not None:
-            served = shortened(served, self.dimensions, self.key.grid)
+            served = shortened(served, self.dimensions, self.key.number_format)
         self.seconds += time.perf_counter() - started
         return served
 
 
-def shortened(rows: Floats, dimensions: int, grid: Grid) -> Floats:
+def shortened(rows: Floats, dimensions: int, grid: NumberFormat) -> Floats:
     """Return the leading columns, scaled to unit length and rounded to the grid: (n, D) -> (n, dimensions).
 
     Marked and unmarked rows take the same path, as in marking itself.
 
     Examples
     --------
-    >>> shortened(np.float32([[0.6, 0.0, 0.8]]), 2, Grid.float32)
+    >>> shortened(np.float32([[0.6, 0.0, 0.8]]), 2, NumberFormat.float32)
     array([[1., 0.]], dtype=float32)
     """
     short = rows[:, :dimensions].astype(np.float64)
     norms = np.sqrt(np.einsum("ij,ij->i", short, short))
     if not norms.all():
         raise bad_request(f"a vector has nothing but zeros in its first {dimensions} dimensions", "dimensions")
-    return round_to_grid(short / norms[:, None], grid)
+    return round_to_format(short / norms[:, None], grid)
 
 
 def _bad_row(rows: Floats, first: int) -> ApiError:

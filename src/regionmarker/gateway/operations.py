@@ -111,7 +111,7 @@ class Operations:
                 ("key id", key.key_id),
                 ("commitment", key.commitment or "not known: export the serving key again"),
                 ("version since the start", key.version),
-                ("width and grid", f"{key.width}, {key.grid.value}"),
+                ("width and grid", f"{key.width}, {key.number_format.value}"),
                 ("tenants in the key", len(key.tenants)),
             ],
             "traffic": self._traffic(),

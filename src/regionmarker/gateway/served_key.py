@@ -18,13 +18,12 @@ import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from structlog.typing import FilteringBoundLogger
 
-from regionmarker.crypto.envelope import Kind
 from regionmarker.crypto.secret import Sealed
 from regionmarker.errors import InputError, OutsideError, RegionMarkerError
-from regionmarker.keys.files import KeyRing, given_opener, kind_of_file, open_serving
+from regionmarker.keys.files import open_key as open_key_file
 from regionmarker.keys.serving import ServingKey
 from regionmarker.marking.marker import RegionMarker
-from regionmarker.marks.number_format import Grid
+from regionmarker.marks.number_format import NumberFormat
 from regionmarker.vectors import Floats
 
 
@@ -55,9 +54,9 @@ class KeyVersion(Sealed):
         return self.marker.n_features_in_
 
     @property
-    def grid(self) -> Grid:
-        """The grid of numbers that served vectors lie on."""
-        return self.marker.serving_.grid
+    def number_format(self) -> NumberFormat:
+        """The number format of served vectors."""
+        return self.marker.serving_.number_format
 
     @property
     def tenants(self) -> tuple[str, ...]:
@@ -103,7 +102,7 @@ class ServedKey:
 
     def _make(self, serving: ServingKey, commitment: str | None, version: int) -> KeyVersion:
         marker = RegionMarker.from_serving(serving)
-        marker.set_params(normalise=self._normalise)
+        marker.set_params(normalise=self._normalise or serving.normalise)
         key = KeyVersion(marker, serving.id, version, commitment)
         row = np.zeros((1, serving.width), dtype=np.float32)
         row[0, 0] = 1.0
@@ -133,14 +132,15 @@ def open_key(
     from regionmarker.keys.commitment import commit
 
     path = Path(path)
-    if kind_of_file(path) is Kind.SERVING:
-        serving = open_serving(path, given_opener(passphrase, secret_file))
+    opened = open_key_file(path, passphrase=passphrase, secret_file=secret_file)
+    if isinstance(opened, ServingKey):
+        serving = opened
         commitment = serving.commitment or None  # files of earlier versions do not tell
         missing = sorted(set(tenants) - {"", *serving.tenants})
         if missing:
             raise InputError(f"the serving key {path} lacks the tenant {missing[0]}: export it again with --tenant")
     else:
-        key = KeyRing.load(path, passphrase=passphrase, secret_file=secret_file).primary
+        key = opened.primary
         serving, commitment = key.serving(tenants), None if key.test else commit(key)
     if serving.test:
         raise InputError(f"{path} holds a TEST key, which anyone can make again: make a real one with keygen")
@@ -238,9 +238,10 @@ class KeyReloader:
                 f"the new key is for width {opened.serving.width}, the one in use for {current.width}: "
                 "start another gateway for another upstream model"
             )
-        if opened.serving.grid is not current.grid:
+        if opened.serving.number_format is not current.number_format:
+            new = opened.serving.number_format.value
             raise InputError(
-                f"the new key has the grid {opened.serving.grid.value}, the one in use {current.grid.value}: a change "
+                f"the new key has the grid {new}, the one in use {current.number_format.value}: a change "
                 "of grid shows which vectors came before; start another gateway for another upstream model"
             )
         lost = sorted(set(current.tenants) - set(opened.serving.tenants))

@@ -60,23 +60,22 @@ def blinding(key: Key, part: str) -> bytes:
 
 def content(key: Key, part: str) -> bytes:
     """Return the bytes of one part, in an encoding that has one reading only."""
+    mark = key.mark
     if part == "master":
         return key.master.reveal()
     if part == "matrix":
-        arrays = {"normals": key.normals, **key.reduction.arrays()}
-        return encode_label(key.reduction.kind) + b"".join(_array(name, arrays[name]) for name in sorted(arrays))
+        arrays = {"normals": mark.normals, **mark.reduction.arrays()}
+        return encode_label(mark.reduction.kind) + b"".join(_array(name, arrays[name]) for name in sorted(arrays))
     if part == "regions":
-        return json.dumps([list(key.regions), list(key.tenant_regions)]).encode() + _array("shares", key.shares)
+        return json.dumps([list(mark.regions), list(mark.tenant_regions)]).encode() + _array("shares", mark.shares)
     if part in ("pool", "reservoir"):
         texts = key.pool if part == "pool" else key.reservoir
         return encode_label(*texts.texts) + _array("embeddings", texts.embeddings)
     if part == "encoder":
-        return encode_label(key.encoder, key.grid.value, str(key.width))
+        return encode_label(key.encoder, key.number_format.value, str(key.width))
     if part == "statistic":
-        settings = key.settings
-        return encode_label(
-            settings.statistic, repr(settings.strength), repr(settings.ratio), repr(settings.tenant_ratio)
-        )
+        choices = mark.settings.strength, mark.settings.ratio, mark.settings.tenant_ratio
+        return encode_label(key.settings.statistic, *map(repr, choices))
     return encode_label(repr(key.settings.level))
 
 

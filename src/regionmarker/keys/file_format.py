@@ -19,14 +19,13 @@ from safetensors.numpy import save as save_tensors
 from regionmarker.corpus import TextSet
 from regionmarker.crypto.envelope import UnreadableError
 from regionmarker.crypto.secret import Secret
-from regionmarker.keys.key import Key, settings_from
+from regionmarker.keys.key import Key, Settings
 from regionmarker.keys.serving import ServingKey
-from regionmarker.marks.number_format import Grid
-from regionmarker.marks.reduction import from_arrays
+from regionmarker.marks.number_format import NumberFormat
+from regionmarker.marks.regions import RegionMark, ServedRegions
 from regionmarker.vectors import AnyArray
 
 FORMAT = 1
-_REDUCTION = "reduction."
 
 
 def dump_ring(keys: Sequence[Key]) -> bytes:
@@ -54,83 +53,56 @@ def dump_serving(key: ServingKey) -> bytes:
         "format": FORMAT,
         "id": key.id,
         "test": key.test,
-        "strength": key.strength,
-        "grid": key.grid.value,
-        "dimension": key.dimension,
-        "regions": key.regions,
-        "tenant_regions": key.tenant_regions,
-        "provider_rows": key.provider_rows,
-        "tenant_rows": dict(key.tenant_rows),
-        "reduction": None if key.reduction is None else key.reduction.kind,
+        "grid": key.number_format.value,
+        "normalise": key.normalise,
         "encoder": key.encoder,
         "commitment": key.commitment,
         "salt": key.salt,
+        **key.mark.document(),
     }
-    arrays = {
-        "vectors": key.vectors,
-        "projection": key.projection,
-        "thresholds": key.thresholds,
-        "normals": key.normals,
-        "shares": key.shares,
-        **({} if key.reduction is None else _prefixed(key.reduction.arrays())),
-    }
-    return _dump(document, {name: array for name, array in arrays.items() if array is not None})
+    return _dump(document, key.mark.arrays())
 
 
 def load_serving(payload: Secret) -> ServingKey:
     """Read what :func:`dump_serving` wrote."""
     document, tensors = _load(payload)
     try:
-        kind = document["reduction"]
         return ServingKey(
             id=document["id"],
             test=document["test"],
-            strength=document["strength"],
-            grid=Grid(document["grid"]),
-            dimension=document["dimension"],
-            projection=tensors.get("projection"),
-            thresholds=tensors.get("thresholds"),
-            reduction=None if kind is None else from_arrays(kind, _under(tensors, _REDUCTION)),
-            normals=tensors.get("normals"),
-            regions=tuple(document["regions"]),
-            tenant_regions=tuple(document["tenant_regions"]),
-            vectors=tensors["vectors"],
-            provider_rows=tuple(document["provider_rows"]),
-            tenant_rows={name: tuple(rows) for name, rows in document["tenant_rows"].items()},
-            encoder=document.get("encoder", ""),  # files of the first days have none of these
+            number_format=NumberFormat(document["grid"]),
+            mark=ServedRegions.from_parts(document, tensors),
+            normalise=document.get("normalise", False),  # files of the first days have none of these
+            encoder=document.get("encoder", ""),
             commitment=document.get("commitment", ""),
             salt=document.get("salt", ""),
-            shares=tensors.get("shares"),
         )
     except (KeyError, TypeError, ValueError, IndexError):
         raise UnreadableError from None
 
 
 def _key_document(key: Key) -> dict[str, object]:
+    mark = key.mark.document()
     return {
+        **mark,
         "id": key.id,
         "created": key.created,
         "test": key.test,
         "encoder": key.encoder,
-        "grid": key.grid.value,
+        "grid": key.number_format.value,
         "salt": key.salt.hex(),
-        "settings": asdict(key.settings),
-        "reduction": key.reduction.kind,
-        "regions": key.regions,
-        "tenant_regions": key.tenant_regions,
+        "settings": {**asdict(key.settings), **asdict(key.mark.settings)},
     }
 
 
 def _key_arrays(key: Key) -> dict[str, AnyArray]:
     return {
         "master": np.frombuffer(key.master.reveal(), dtype=np.uint8),
-        "normals": key.normals,
-        "shares": key.shares,
         "pool.texts": _text_array(key.pool.texts),
         "pool.embeddings": key.pool.embeddings,
         "reservoir.texts": _text_array(key.reservoir.texts),
         "reservoir.embeddings": key.reservoir.embeddings,
-        **_prefixed(key.reduction.arrays()),
+        **key.mark.arrays(),
     }
 
 
@@ -138,16 +110,12 @@ def _key(document: Mapping[str, Any], tensors: Mapping[str, AnyArray]) -> Key:
     return Key(
         master=Secret(tensors["master"].tobytes()),
         salt=bytes.fromhex(document["salt"]),
-        settings=settings_from(document["settings"]),
+        settings=Settings.from_document(document["settings"]),
+        mark=RegionMark.from_parts(document, tensors),
         encoder=document["encoder"],
-        grid=Grid(document["grid"]),
+        number_format=NumberFormat(document["grid"]),
         created=document["created"],
         test=document["test"],
-        reduction=from_arrays(document["reduction"], _under(tensors, _REDUCTION)),
-        normals=tensors["normals"],
-        shares=tensors["shares"],
-        regions=tuple(document["regions"]),
-        tenant_regions=tuple(document["tenant_regions"]),
         pool=TextSet(_texts(tensors["pool.texts"]), tensors["pool.embeddings"]),
         reservoir=TextSet(_texts(tensors["reservoir.texts"]), tensors["reservoir.embeddings"]),
     )
@@ -179,10 +147,6 @@ def _text_array(texts: Sequence[str]) -> AnyArray:
 
 def _texts(array: AnyArray) -> tuple[str, ...]:
     return tuple(json.loads(array.tobytes()))
-
-
-def _prefixed(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    return {_REDUCTION + name: array for name, array in arrays.items()}
 
 
 def _under(tensors: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:

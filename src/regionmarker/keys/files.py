@@ -1,7 +1,16 @@
-"""Key files on disk, and where the passphrase or secret that opens them comes from.
+"""Key files on disk: the ring, how any of them is opened, and where the secret that opens it comes from.
 
-In this order: what the caller gives; ``REGIONMARKER_PASSPHRASE``; ``REGIONMARKER_SECRET_FILE``; the file
-``PATH.secret`` beside the key, which is made on saving when nothing else is given.
+The passphrase or secret comes, in this order, from what the caller gives; ``REGIONMARKER_PASSPHRASE``;
+``REGIONMARKER_SECRET_FILE``; the file ``PATH.secret`` beside the key, made on saving when nothing else is given.
+
+A :class:`KeyReference` says in words that may travel where a key comes from and what opens it on the machine that needs
+it. It holds no key material, so it may be a task's argument, a log line or a row in a queue. Whoever gets it opens the
+key itself: with the secret file beside the key, with the environment, or with a key service by an **opener spec**:
+
+- ``file:PATH``: the 32 bytes of a file;
+- ``environment:NAME``: 64 hexadecimal digits in an environment variable;
+- ``NAME:REST``: what another package adds by an entry point of the group ``regionmarker.openers``. It is called with
+  what stands after the colon and returns the 32 bytes, from a key management service, say.
 """
 
 from __future__ import annotations
@@ -28,9 +37,124 @@ from regionmarker.errors import InputError, KeyFileError
 from regionmarker.keys.file_format import dump_ring, dump_serving, load_ring, load_serving
 from regionmarker.keys.key import Key
 from regionmarker.keys.serving import ServingKey
+from regionmarker.specs import Registry
 
 PASSPHRASE_VARIABLE = "REGIONMARKER_PASSPHRASE"  # noqa: S105 - a name, not a passphrase
 SECRET_FILE_VARIABLE = "REGIONMARKER_SECRET_FILE"  # noqa: S105
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class KeyRing(Sealed):
+    """All keys of one provider, oldest first: the newest marks, all of them verify. A key file holds a ring.
+
+    Rotate for a new upstream model, for new tenants or after a compromise, and for nothing else: a customer who sees
+    both the old and the new mark of the same texts can tell marked rows by the difference.
+    """
+
+    keys: tuple[Key, ...]
+
+    def __post_init__(self) -> None:
+        if not self.keys:
+            raise InputError("a key ring needs at least one key")
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.keys)
+
+    @property
+    def primary(self) -> Key:
+        """The key that marks: the newest."""
+        return self.keys[-1]
+
+    def describe(self) -> dict[str, object]:
+        """Return the facts of the newest key that are not secret, and the names of the older ones."""
+        return {**self.primary.describe(), "older_keys": [older.id for older in self.keys[:-1]]}
+
+    def find(self, key_id: str) -> Key:
+        """Return the key with this id."""
+        for key in self.keys:
+            if key.id == key_id:
+                return key
+        raise InputError(f"key {key_id} is not in this ring: it holds {', '.join(key.id for key in self.keys)}")
+
+    def rotated(self, key: Key) -> KeyRing:
+        """Return a ring in which ``key`` marks from now on."""
+        return KeyRing((*self.keys, key))
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        passphrase: str | None = None,
+        secret_file: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+    ) -> Path | None:
+        """Write the ring to an encrypted file; return the secret file beside it that opens it, if there is one."""
+        return save_ring(Path(path), self.keys, given_opener(passphrase, secret_file), overwrite=overwrite)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        passphrase: str | None = None,
+        secret_file: str | os.PathLike[str] | None = None,
+    ) -> KeyRing:
+        """Read a ring from its encrypted file."""
+        return cls(open_ring(Path(path), given_opener(passphrase, secret_file)))
+
+
+@dataclass(frozen=True)
+class KeyReference:
+    """A key file and what opens it; no key material.
+
+    Attributes
+    ----------
+    path
+        The key file or serving key file.
+    secret_file
+        The file with the secret that opens it, if it is not beside the key or in the environment.
+    opener
+        An opener spec instead.
+
+    Examples
+    --------
+    >>> KeyReference("serving.rmkey", opener="environment:SERVING_SECRET")
+    KeyReference(path='serving.rmkey', secret_file=None, opener='environment:SERVING_SECRET')
+    """
+
+    path: str
+    secret_file: str | None = None
+    opener: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.secret_file is not None and self.opener is not None:
+            raise InputError("give a secret file or an opener, not both")
+
+    def open(self, passphrase: str | None = None) -> KeyRing | ServingKey:
+        """Open the key file here."""
+        return open_key(self.path, passphrase=passphrase, secret_file=self.secret_file, opener=self.opener)
+
+
+def open_key(
+    path: str | os.PathLike[str],
+    *,
+    passphrase: str | None = None,
+    secret_file: str | os.PathLike[str] | None = None,
+    opener: str | None = None,
+) -> KeyRing | ServingKey:
+    """Open a key file, whichever kind it is; an opener spec goes before a passphrase or a secret file."""
+    lock = load_opener(opener) if opener is not None else given_opener(passphrase, secret_file)
+    path = Path(path)
+    return open_serving(path, lock) if holds_serving_key(path) else KeyRing(open_ring(path, lock))
+
+
+def holds_serving_key(path: Path) -> bool:
+    """Say whether a key file claims to hold a serving key; opening it is what proves it."""
+    head = read_owner_only(path).reveal()[:HEADER_BYTES]
+    return len(head) == HEADER_BYTES and head[10] == Kind.SERVING
 
 
 def secret_path(path: Path) -> Path:
@@ -93,10 +217,34 @@ def open_serving(path: Path, opener: Opener | None) -> ServingKey:
         raise KeyFileError(f"cannot open {path}: {error}") from None
 
 
-def kind_of_file(path: Path) -> Kind:
-    """Tell which kind of key file this claims to be; opening it is what proves it."""
-    head = read_owner_only(path).reveal()[:HEADER_BYTES]
-    return Kind.SERVING if len(head) == HEADER_BYTES and head[10] == Kind.SERVING else Kind.RING
+OPENERS = Registry(
+    "opener",
+    "regionmarker.openers",
+    {"file": "regionmarker.keys.files:from_file", "environment": "regionmarker.keys.files:from_environment"},
+    {"file": ":PATH", "environment": ":NAME"},
+)
+
+
+def from_file(path: str) -> Secret:
+    """Read the secret from a file that only its owner can read."""
+    return read_owner_only(Path(path))
+
+
+def from_environment(name: str) -> Secret:
+    """Read the secret from an environment variable, as hexadecimal digits."""
+    value = os.environ.get(name)
+    if value is None:
+        raise InputError(f"the environment variable {name or '(no name given)'} is not set here: it opens the key")
+    try:
+        return Secret(bytes.fromhex(value))
+    except ValueError:
+        raise InputError(f"the environment variable {name} does not hold hexadecimal digits") from None
+
+
+def load_opener(spec: str) -> Opener:
+    """Get what opens a key file from where the spec says."""
+    found = OPENERS.load(spec)
+    return Opener.secret(found if isinstance(found, Secret) else Secret(found))
 
 
 def _save(path: Path, payload: Secret, kind: Kind, opener: Opener | None, *, overwrite: bool) -> Path | None:
@@ -143,63 +291,3 @@ def _opener_from_file(path: Path) -> Opener:
         return Opener.secret(read_owner_only(path))
     except KeyFileError as error:
         raise error if str(path) in str(error) else KeyFileError(f"{path} is not a secret file: {error}") from None
-
-
-# The ring: all keys of one provider, oldest first; the newest marks, all of them verify.  Rotate for a new upstream
-# model, for new tenants or after a compromise, and for nothing else: a customer who sees both the old and the new
-# mark of the same texts can tell marked rows by the difference.
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class KeyRing(Sealed):
-    """One or more keys; a key file holds a ring."""
-
-    keys: tuple[Key, ...]
-
-    def __post_init__(self) -> None:
-        if not self.keys:
-            raise InputError("a key ring needs at least one key")
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self.keys)
-
-    @property
-    def primary(self) -> Key:
-        """The key that marks: the newest."""
-        return self.keys[-1]
-
-    def find(self, key_id: str) -> Key:
-        """Return the key with this id."""
-        for key in self.keys:
-            if key.id == key_id:
-                return key
-        raise InputError(f"key {key_id} is not in this ring: it holds {', '.join(key.id for key in self.keys)}")
-
-    def rotated(self, key: Key) -> KeyRing:
-        """Return a ring in which ``key`` marks from now on."""
-        return KeyRing((*self.keys, key))
-
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        passphrase: str | None = None,
-        secret_file: str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
-    ) -> Path | None:
-        """Write the ring to an encrypted file; return the secret file beside it that opens it, if there is one."""
-        return save_ring(Path(path), self.keys, given_opener(passphrase, secret_file), overwrite=overwrite)
-
-    @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        passphrase: str | None = None,
-        secret_file: str | os.PathLike[str] | None = None,
-    ) -> KeyRing:
-        """Read a ring from its encrypted file."""
-        return cls(open_ring(Path(path), given_opener(passphrase, secret_file)))

@@ -1,12 +1,43 @@
-"""Marking at the speed of memory: the fused kernel where numba is installed, the oracle where it is not."""
+"""Marking at the speed of memory: picks the engine, cuts blocks, refuses bad rows, fails closed.
+
+The arithmetic is compiled where numba is installed and plain NumPy where it is not; all around it is the same for both.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Protocol
 
-from regionmarker.marking.numpy_engine import Engine, NumpyEngine, run_marks, run_regions
+import numpy as np
+
+from regionmarker.errors import InputError
+from regionmarker.marking.numpy_engine import NumpyEngine, is_bad, row_norms
+from regionmarker.marks.number_format import NumberFormat, in_format
 from regionmarker.marks.plan import MarkPlan
-from regionmarker.vectors import Floats, Integers
+from regionmarker.vectors import NORM_TOLERANCE, AnyArray, Doubles, Floats, Integers, as_matrix, describe_bad_row
+
+BLOCK_BYTES = 1 << 19
+"""How much float32 is converted or marked at a time where the array cannot be used as it lies in memory."""
+
+
+class Engine(Protocol):
+    """The arithmetic on one C-ordered float32 block. ``target_of_row`` is None where the hyperplanes decide."""
+
+    name: str
+    any_size: bool  # takes arrays of any size at once
+
+    def dithered(self, rows: Floats, number_format: NumberFormat) -> Floats:
+        """Return the rows without the pattern of their number format, (n, D); see ``marks.number_format``."""
+
+    def may_refuse(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
+        """Say whether any row might have to be refused; float64 decides."""
+
+    def regions(self, plan: MarkPlan, rows: Floats, normalise: bool) -> Integers:
+        """Return the region numbers, (n,)."""
+
+    def write(self, plan: MarkPlan, rows: Floats, target_of_row: Integers | None, out: Floats, normalise: bool) -> bool:
+        """Mark ``rows`` into ``out`` and say whether any row might have to be refused."""
 
 
 @cache
@@ -25,27 +56,39 @@ def engine() -> Engine:
     return NumbaEngine()
 
 
-def engine_name() -> str:
-    """Name the engine that marks: ``numba`` or ``numpy``.
+def regions(plan: MarkPlan, embeddings: object, *, normalise: bool = False, using: Engine | None = None) -> Integers:
+    """Return each row's region number, 0 .. 2^d - 1; see :func:`mark` for what is refused.
 
-    Examples
-    --------
-    >>> engine_name() in {"numba", "numpy"}
-    True
+    Compiled projections are float32: rows within 1e-5 of a hyperplane may fall on its other side.
     """
-    return engine().name
+    chosen = using or engine()
+    matrix = as_matrix(embeddings, width=plan.width)
+    _need_hyperplanes(plan)
+    found = np.empty(len(matrix), dtype=np.int64)
+    may_refuse = False
+    for start, stop, rows in _blocks(chosen, matrix):
+        found[start:stop] = chosen.regions(plan, rows, normalise)
+        may_refuse |= chosen.may_refuse(plan, rows, normalise)
+    if may_refuse:
+        _refuse_bad_rows(plan, matrix, normalise)
+    return found
 
 
-def regions(plan: MarkPlan, embeddings: object, *, normalise: bool = False) -> Integers:
-    """Return each row's region number; see :func:`regionmarker.marking.numpy_engine.regions`.
+def mark(
+    plan: MarkPlan,
+    embeddings: object,
+    out: Floats | None = None,
+    *,
+    normalise: bool = False,
+    using: Engine | None = None,
+) -> Floats:
+    """Mark every row: e_p = n((1 - lambda) e + lambda w_r) in the key's number format; (n, D) float32.
 
-    The projections are float32 here: rows within 1e-5 of a hyperplane may fall on its other side.
-    """
-    return run_regions(engine(), plan, embeddings, normalise)
+    The mixture y is a float32 vector; it is normalised in float64, by its own length, and rounded once. So every served
+    row is the normalised form of some float32 vector: nothing in its length or its bits says whether that was e.
 
-
-def mark(plan: MarkPlan, embeddings: object, out: Floats | None = None, *, normalise: bool = False) -> Floats:
-    """Mark every row; see :func:`regionmarker.marking.numpy_engine.mark`.
+    Rows outside the trigger regions take the same path with weight 0. Rows that are not finite or not of unit length
+    are refused; with ``normalise`` e is the row scaled to unit length, and only rows without a usable length are.
 
     Parameters
     ----------
@@ -57,27 +100,168 @@ def mark(plan: MarkPlan, embeddings: object, out: Floats | None = None, *, norma
         Where to write; may be ``embeddings`` itself. On an error it holds NaN, or, in place, what it held before.
     normalise : bool
         Scale rows to unit length first instead of refusing them.
+    using : Engine, optional
+        Whose arithmetic; the fastest by default.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from regionmarker.marks.number_format import Grid
+    >>> from regionmarker.marks.number_format import NumberFormat
     >>> plan = MarkPlan(
     ...     projection=np.eye(2, dtype=np.float32),
     ...     thresholds=np.zeros(2),
-    ...     slot_of_region=np.array([0, 0, 0, 1]),
+    ...     target_of_region=np.array([0, 0, 0, 1]),
     ...     targets=np.float32([[1.0, 0.0], [1.0, 0.0]]),
     ...     weights=np.array([0.0, 0.2]),
-    ...     grid=Grid.float32,
+    ...     number_format=NumberFormat.float32,
     ... )
+    >>> regions(plan, [[0.6, 0.8], [-0.6, 0.8], [-1.0, 0.0]])
+    array([3, 2, 0])
     >>> mark(plan, np.float32([[0.6, 0.8], [-0.6, 0.8]])).round(2)
     array([[ 0.73,  0.69], [-0.6 ,  0.8 ]], dtype=float32)
     """
-    return run_marks(engine(), plan, embeddings, None, out, normalise)
+    return _run(using or engine(), plan, embeddings, None, out, normalise)
 
 
 def blend(
-    plan: MarkPlan, embeddings: object, slots: Integers, out: Floats | None = None, *, normalise: bool = False
+    plan: MarkPlan,
+    embeddings: object,
+    target_of_row: Integers,
+    out: Floats | None = None,
+    *,
+    normalise: bool = False,
+    using: Engine | None = None,
 ) -> Floats:
-    """Mark every row with the target of its slot, (n,): for reducers that are not one matrix. See :func:`mark`."""
-    return run_marks(engine(), plan, embeddings, slots, out, normalise)
+    """Mark every row with the target of its number, (n,): for reducers that are not one matrix. See :func:`mark`."""
+    return _run(using or engine(), plan, embeddings, target_of_row, out, normalise)
+
+
+def _run(
+    engine: Engine,
+    plan: MarkPlan,
+    embeddings: object,
+    target_of_row: Integers | None,
+    out: Floats | None,
+    normalise: bool,
+) -> Floats:
+    """Mark with ``engine``: all rows, or an :class:`InputError` and none."""
+    matrix = as_matrix(embeddings, width=plan.width)
+    if target_of_row is None:
+        _need_hyperplanes(plan)
+    else:
+        target_of_row = _check_targets(plan, target_of_row, len(matrix))
+    if out is None:
+        out = np.empty(matrix.shape, dtype=np.float32)
+    elif _check_out(matrix, out) and any(
+        engine.may_refuse(plan, rows, normalise) for *_, rows in _blocks(engine, matrix)
+    ):
+        _refuse_bad_rows(plan, matrix, normalise)  # in place: nothing has been written yet
+    may_refuse = False
+    write = engine.write if plan.number_format is NumberFormat.float32 else partial(_write_coarse, engine)
+    for start, stop, rows in _blocks(engine, matrix, out, any_size=plan.number_format is NumberFormat.float32):
+        target = out[start:stop]
+        fit = target if target.flags.c_contiguous and target.flags.aligned else np.empty(target.shape, dtype=np.float32)
+        may_refuse |= write(plan, rows, None if target_of_row is None else target_of_row[start:stop], fit, normalise)
+        if fit is not target:
+            target[...] = fit
+    if may_refuse:
+        try:
+            _refuse_bad_rows(plan, matrix, normalise)
+        except InputError:
+            out.fill(np.nan)  # fail closed: a caller who swallows the error has nothing to serve
+            raise
+    return out
+
+
+def _write_coarse(
+    engine: Engine, plan: MarkPlan, rows: Floats, target_of_row: Integers | None, out: Floats, normalise: bool
+) -> bool:
+    """Mark rows of a coarse number format: dithered first, see :mod:`regionmarker.marks.number_format`.
+
+    A row that gets no mark and lies on its lattice already is served as it came: rounding the same numbers again would
+    change its length a little, and with it the row's look.
+    """
+    if target_of_row is None:
+        target_of_row = plan.target_of_region[engine.regions(plan, rows, normalise)]
+    may_refuse = engine.may_refuse(plan, rows, normalise)
+    kept = ((target_of_row == 0) & in_format(rows, plan.number_format) & (not normalise))[:, None]  # (n, 1)
+    clean = rows.copy() if np.may_share_memory(rows, out) else rows
+    engine.write(plan, engine.dithered(rows, plan.number_format), target_of_row, out, normalise)
+    np.copyto(out, clean, where=kept)
+    return may_refuse
+
+
+def _blocks(
+    engine: Engine, matrix: AnyArray, out: Floats | None = None, *, any_size: bool = True
+) -> Iterator[tuple[int, int, Floats]]:
+    """Yield (start, stop, rows): one block where the engine can take the arrays as they are, else small copies."""
+    direct = matrix.dtype == np.float32 and matrix.flags.c_contiguous and matrix.flags.aligned
+    if direct and any_size and engine.any_size and (out is None or (out.flags.c_contiguous and out.flags.aligned)):
+        yield 0, len(matrix), matrix
+        return
+    step = max(1, BLOCK_BYTES // (4 * matrix.shape[1]))
+    for start in range(0, len(matrix), step):
+        stop = min(start + step, len(matrix))
+        with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite, and is refused
+            rows = np.require(matrix[start:stop], np.float32, ["C", "A"])
+        yield start, stop, rows
+
+
+def _check_out(matrix: AnyArray, out: Floats) -> bool:
+    """Refuse an unusable ``out``; say whether it is the input itself."""
+    if not isinstance(out, np.ndarray) or out.shape != matrix.shape or out.dtype != np.float32:
+        raise InputError(f"out must be a float32 array of shape {matrix.shape}")
+    if not out.flags.writeable:
+        raise InputError("out is read-only")
+    if not np.may_share_memory(matrix, out):
+        return False
+    if matrix.dtype == np.float32 and matrix.strides == out.strides and matrix.ctypes.data == out.ctypes.data:
+        return True
+    if np.shares_memory(matrix, out):
+        raise InputError(
+            "out overlaps the embeddings without being the same array: pass the array itself or another one"
+        )
+    return False
+
+
+def _check_targets(plan: MarkPlan, target_of_row: Integers, rows: int) -> Integers:
+    target_of_row = np.ascontiguousarray(target_of_row, dtype=np.int64)
+    if target_of_row.shape != (rows,):
+        raise InputError(f"there are {rows} rows, but target_of_row has shape {target_of_row.shape}")
+    if rows and not 0 <= target_of_row.min() <= target_of_row.max() < len(plan.weights):
+        raise InputError(f"target_of_row must lie in 0 .. {len(plan.weights) - 1}")
+    return target_of_row
+
+
+def _need_hyperplanes(plan: MarkPlan) -> None:
+    if plan.projection is None:
+        raise InputError("this key's reducer is not linear: find the regions with the reducer and call blend")
+
+
+def bad_rows(matrix: AnyArray, *, normalise: bool = False, tolerance: float = NORM_TOLERANCE) -> AnyArray:
+    """Say which rows (n, D) cannot be marked, (n,): not finite, or not of unit length where they are not scaled.
+
+    Examples
+    --------
+    >>> bad_rows(np.float32([[1.0, 0.0], [2.0, 0.0], [np.nan, 0.0]])).tolist()
+    [False, True, True]
+    >>> bad_rows(np.float32([[1.0, 0.0], [2.0, 0.0], [np.nan, 0.0]]), normalise=True).tolist()
+    [False, False, True]
+    """
+    return is_bad(tolerance, _all_norms(matrix), normalise)
+
+
+def _refuse_bad_rows(plan: MarkPlan, matrix: AnyArray, normalise: bool) -> None:
+    """Raise for the first bad row, counting all of them; return where float64 finds none."""
+    norms = _all_norms(matrix)
+    bad = is_bad(plan.norm_tolerance, norms, normalise)
+    if bad.any():
+        advice = "mend or drop them" if normalise else "drop them, or have rows scaled with normalise=True"
+        raise InputError(f"{describe_bad_row(norms, bad, 0)}; {advice}")
+
+
+def _all_norms(matrix: AnyArray) -> Doubles:
+    """|e| of every row as float32 holds it, (n,)."""
+    step = max(1, BLOCK_BYTES // (4 * matrix.shape[1]))
+    with np.errstate(over="ignore"):
+        blocks = [row_norms(matrix[start : start + step].astype(np.float32)) for start in range(0, len(matrix), step)]
+    return np.concatenate([np.zeros(0), *blocks])

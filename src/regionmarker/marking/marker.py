@@ -9,16 +9,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from regionmarker.crypto.envelope import Kind
 from regionmarker.errors import InputError, NotFittedError
-from regionmarker.keys.files import KeyRing, given_opener, kind_of_file, open_serving
-from regionmarker.keys.key import Key, Settings
+from regionmarker.keys.files import KeyRing, open_key
+from regionmarker.keys.key import Key, Settings, make_key, new_master, new_summary
 from regionmarker.keys.serving import ServingKey
-from regionmarker.marking import engine as kernel
+from regionmarker.marking import engine
 from regionmarker.marking.estimator import Estimator
-from regionmarker.marks.number_format import Grid
+from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.plan import MarkPlan
-from regionmarker.marks.regions import region_numbers
+from regionmarker.marks.reduction import LINEAR
+from regionmarker.marks.regions import RegionSettings, region_numbers
 from regionmarker.specs import check_range
 from regionmarker.vectors import Doubles, Encoder, Floats, Integers, as_floats, as_matrix, normalised
 
@@ -74,7 +74,7 @@ class RegionMarker(Estimator):
     >>> texts = [f"text {number}" for number in range(400)]
     >>> marker = RegionMarker(seed=1, pool=64, reservoir=256).fit(texts, embeddings=embeddings)
     >>> served = marker.transform(embeddings)
-    >>> marked = np.isin(marker.regions(embeddings), marker.key_.regions)
+    >>> marked = np.isin(marker.regions(embeddings), marker.key_.mark.regions)
     >>> cosine = (served * embeddings).sum(axis=1)
     >>> bool(cosine[marked].min() > 0.95), bool(cosine[~marked].min() > 0.999999)
     (True, True)
@@ -133,19 +133,17 @@ class RegionMarker(Estimator):
 
     def fit_blocks(self, blocks: Iterable[tuple[Sequence[str], object]], *, encoder_name: str = "precomputed") -> Self:
         """Make a key in one pass over (texts, embeddings) blocks; memory does not grow with their number."""
-        from regionmarker.keys.key import check_sample, key_from_survey, new_master, new_survey
-
         self._check_parameters()
         master = new_master(self.seed)
-        survey = new_survey(master, self.pool, self.reservoir)
+        summary = new_summary(master, self.pool, self.reservoir)
         for texts, embeddings in blocks:
-            survey.update(texts, self._rows(embeddings, first_row=survey.rows))
-        check_sample(survey, self.pool, self.reservoir)
-        key = key_from_survey(
-            survey, master, self._settings(survey.width), pool=self.pool, encoder=encoder_name,
-            test=self.seed is not None, grid=None if self.grid is None else Grid(self.grid),
+            summary.update(texts, self._rows(embeddings, first_row=summary.rows))
+        key = make_key(
+            summary, master, Settings(level=self.level, normalise=self.normalise), self._mark_settings(summary.width),
+            pool=self.pool, reservoir=self.reservoir, encoder=encoder_name, test=self.seed is not None,
+            number_format=None if self.grid is None else NumberFormat(self.grid),
         )  # fmt: skip
-        return self._adopt(key)
+        return self._adopt(key.serving(), key)
 
     def fit_transform(
         self, texts: Sequence[str], y: object = None, *, encoder: object = None, embeddings: object = None
@@ -172,32 +170,32 @@ class RegionMarker(Estimator):
             Where to write; may be ``embeddings`` itself.
         """
         plan = self._plan(tenant)
-        matrix = as_matrix(embeddings, width=plan.targets.shape[1])
+        matrix = as_matrix(embeddings, width=plan.width)
         if out is None:
             out = np.empty(matrix.shape, dtype=np.float32)
         if plan.projection is not None:
-            kernel.mark(plan, matrix, out, normalise=self.normalise)
+            engine.mark(plan, matrix, out, normalise=self.normalise)
         else:
-            slots = plan.slot_of_region[self.regions(matrix)]
-            kernel.blend(plan, matrix, slots, out, normalise=self.normalise)
+            target_of_row = plan.target_of_region[self.regions(matrix)]
+            engine.blend(plan, matrix, target_of_row, out, normalise=self.normalise)
         return out
 
     def regions(self, embeddings: object) -> Integers:
         """Return each row's region number, (n,), 0 .. 2^d - 1."""
         plan = self._plan("")
-        matrix = as_matrix(embeddings, width=plan.targets.shape[1])
+        matrix = as_matrix(embeddings, width=plan.width)
         if plan.projection is not None:
-            return kernel.regions(plan, matrix, normalise=self.normalise)
+            return engine.regions(plan, matrix, normalise=self.normalise)
         return region_numbers(self._signed_distances(matrix))
 
     def margins(self, embeddings: object) -> Doubles:
         """Return each row's distance to its nearest hyperplane in the reduced space, (n,)."""
-        width = self._plan("").targets.shape[1]
+        width = self._plan("").width
         return np.asarray(np.abs(self._signed_distances(as_matrix(embeddings, width=width))).min(axis=1))
 
     def _signed_distances(self, matrix: Any) -> Doubles:
         rows = normalised(matrix) if self.normalise else matrix
-        return (self.key_ if self._has_key() else self.serving_).signed_distances(rows)
+        return (self.key_.mark if self._has_key() else self.serving_.mark).signed_distances(rows)
 
     def _plan(self, tenant: str) -> MarkPlan:
         try:
@@ -244,43 +242,47 @@ class RegionMarker(Estimator):
         key_id: str | None = None,
     ) -> RegionMarker:
         """Read a key file (its newest key, or the one called ``key_id``) or a serving key file."""
-        if kind_of_file(Path(path)) is Kind.SERVING:
-            return cls.from_serving(open_serving(Path(path), given_opener(passphrase, secret_file)))
-        ring = KeyRing.load(path, passphrase=passphrase, secret_file=secret_file)
-        return cls.from_key(ring.primary if key_id is None else ring.find(key_id))
+        return cls.from_opened(open_key(path, passphrase=passphrase, secret_file=secret_file), key_id)
+
+    @classmethod
+    def from_opened(cls, opened: KeyRing | ServingKey, key_id: str | None = None) -> RegionMarker:
+        """Return a marker that holds what a key file held: a ring (its newest key, or ``key_id``) or a serving key."""
+        if isinstance(opened, ServingKey):
+            return cls.from_serving(opened)
+        return cls.from_key(opened.primary if key_id is None else opened.find(key_id))
 
     @classmethod
     def from_key(cls, key: Key) -> RegionMarker:
         """Return a marker that holds ``key``."""
-        settings = key.settings
-        linear = settings.reducer in ("pca", "svd")
+        settings = key.mark.settings
         marker = cls(
             dimension=settings.dimension,
             ratio=settings.ratio,
             strength=settings.strength,
             reducer=settings.reducer,
-            subspace=settings.subspace if linear else None,
+            subspace=settings.subspace if settings.reducer in LINEAR else None,
             tenant_ratio=settings.tenant_ratio,
             pool=len(key.pool),
             reservoir=len(key.reservoir),
-            level=settings.level,
-            grid=key.grid.value,
-            normalise=settings.normalise,
+            level=key.settings.level,
+            grid=key.number_format.value,
+            normalise=key.settings.normalise,
         )
-        return marker._adopt(key)
+        return marker._adopt(key.serving(), key)
 
     @classmethod
     def from_serving(cls, serving: ServingKey) -> RegionMarker:
         """Return a marker that can mark for the tenants of a serving key, and nothing else."""
-        marker = cls(dimension=serving.dimension, strength=serving.strength, grid=serving.grid.value)
-        marker.serving_ = serving
-        marker.n_features_in_ = serving.width
-        marker._plans = {}
-        return marker
+        mark, grid = serving.mark, serving.number_format.value
+        marker = cls(dimension=mark.dimension, strength=mark.strength, grid=grid, normalise=serving.normalise)
+        return marker._adopt(serving)
 
-    def _adopt(self, key: Key) -> Self:
-        self.key_ = key
-        self.n_features_in_ = key.width
+    def _adopt(self, serving: ServingKey, key: Key | None = None) -> Self:
+        """Hold a serving key always, and the key that it was made from where there is one."""
+        self.serving_ = serving
+        if key is not None:
+            self.key_ = key
+        self.n_features_in_ = serving.width
         self._plans: dict[str, MarkPlan] = {}
         return self
 
@@ -295,25 +297,25 @@ class RegionMarker(Estimator):
         check_range("level", self.level, 0.0, 1.0, open_left=True, open_right=True)
         check_range("pool", self.pool, 16, 1_000_000)
         check_range("reservoir", self.reservoir, 64, 1_000_000)
-        if self.grid is not None and self.grid not in {grid.value for grid in Grid}:
-            raise InputError(f"grid {self.grid!r} is not known: use {', '.join(grid.value for grid in Grid)} or None")
+        if self.grid is not None and self.grid not in {grid.value for grid in NumberFormat}:
+            raise InputError(
+                f"grid {self.grid!r} is not known: use {', '.join(grid.value for grid in NumberFormat)} or None"
+            )
 
-    def _settings(self, width: int) -> Settings:
-        if self.reducer in ("pca", "svd"):
+    def _mark_settings(self, width: int) -> RegionSettings:
+        if self.reducer in LINEAR:
             subspace = min(max(DEFAULT_SUBSPACE, self.dimension), width) if self.subspace is None else self.subspace
         elif self.subspace is None:
             subspace = width if self.reducer == "none" else self.dimension
         else:
             raise InputError(f"subspace goes with reducer pca or svd, not with {self.reducer}")
-        return Settings(
+        return RegionSettings(
             dimension=self.dimension,
             ratio=self.ratio,
             tenant_ratio=self.tenant_ratio,
             strength=self.strength,
             reducer=self.reducer,
             subspace=subspace,
-            level=self.level,
-            normalise=self.normalise,
         )
 
     def _rows(self, embeddings: object, first_row: int) -> Floats:

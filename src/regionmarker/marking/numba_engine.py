@@ -2,9 +2,9 @@
 
 For every row e, in three passes over numbers that the first pass has brought into cache:
 
-1. H_i . e and |e|^2, float32: which region, which slot, is the row fit to be marked;
+1. H_i . e and |e|^2, float32: which region, which target, is the row fit to be marked;
 2. y = (1 - lambda) e + lambda w_r in float32, and |y|^2 in float64 (eq. 3);
-3. y / |y|, rounded once to the grid.
+3. y / |y|, rounded once to the number format.
 
 Pass 3 divides by the length of y as float32 holds it, so a served row is the normalised form of some float32 vector
 whether it carries a mark or not, and its own length is off by the rounding of pass 3 alone. On the float32 grid pass 3
@@ -27,17 +27,23 @@ import numpy as np
 from numba import types as numba_types
 
 from regionmarker.marking import simd
-from regionmarker.marking.numpy_engine import LENGTHS, NOTHING_LEFT
 from regionmarker.marking.simd import LINE, WIDTH, load, muladd, no_doubles, no_floats, prefetch, total
-from regionmarker.marks.number_format import COLUMN_STEP, FIRST_FACTOR, FORMATS, SECOND_FACTOR, Grid, powers_below
-from regionmarker.marks.plan import NORMALS_AT_ONCE, MarkPlan
+from regionmarker.marks.number_format import (
+    COLUMN_STEP,
+    FIRST_FACTOR,
+    LIMITS,
+    SECOND_FACTOR,
+    NumberFormat,
+    powers_below,
+)
+from regionmarker.marks.plan import LENGTHS, NORMALS_AT_ONCE, NOTHING_LEFT, MarkPlan
 from regionmarker.vectors import Floats, Integers
 
 STREAM_BYTES = 1 << 23
 """Outputs from this size on bypass the cache, as a large memcpy does: they would push out what they are made from."""
 
 _DOUBT = 1e-4  # float32 sums are at least this good: rows nearer to the tolerance are judged in float64
-_NO_SLOTS = np.zeros(0, dtype=np.int64)
+_NO_TARGETS = np.zeros(0, dtype=np.int64)
 _AHEAD = 2  # rows: what is prefetched is the next pair
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
@@ -70,7 +76,7 @@ def _given(dtype: Any, dimensions: int) -> Any:
     return types.Array(dtype, dimensions, "C", readonly=True)
 
 
-_ROWS, _SLOTS, _TABLE = _given(types.float32, 2), _given(types.int64, 1), _given(types.float32, 2)
+_ROWS, _NUMBERS, _TABLE = _given(types.float32, 2), _given(types.int64, 1), _given(types.float32, 2)
 _FLAG, _NUMBER = types.boolean, types.float64
 
 
@@ -156,7 +162,7 @@ def _locate(E: Any, r: int, s: int, H: Any, thresholds: Any, normalise: bool) ->
 
 
 @_inner
-def _mixed_square(E: Any, r: int, keep: Any, pulls: Any, slot: int) -> Any:
+def _mixed_square(E: Any, r: int, keep: Any, target_part: Any, target: int) -> Any:
     """Return |y|^2 in float64 of y = (1 - lambda) e + lambda w_r in float32."""
     width = E.shape[1]
     whole = width - width % (2 * WIDTH)
@@ -164,84 +170,86 @@ def _mixed_square(E: Any, r: int, keep: Any, pulls: Any, slot: int) -> Any:
     for j in range(0, whole, 2 * WIDTH):
         if j & (4 * LINE - 1) == 0:
             prefetch(E, r + _AHEAD, (width + j) >> 2)
-        y = muladd(keep, load(E, r, j), load(pulls, slot, j))
-        z = muladd(keep, load(E, r, j + WIDTH), load(pulls, slot, j + WIDTH))
+        y = muladd(keep, load(E, r, j), load(target_part, target, j))
+        z = muladd(keep, load(E, r, j + WIDTH), load(target_part, target, j + WIDTH))
         a, b = simd.add_low_squares(a, y), simd.add_high_squares(b, y)
         c, d = simd.add_low_squares(c, z), simd.add_high_squares(d, z)
     square = (total(a) + total(b)) + (total(c) + total(d))
     for j in range(whole, width):
-        y = np.float64(muladd(keep, E[r, j], pulls[slot, j]))
+        y = np.float64(muladd(keep, E[r, j], target_part[target, j]))
         square += y * y
     return square
 
 
 @_inner
-def _served(x: Any, keep: Any, pull: Any, scale: float, grid: Any) -> Any:
-    """Return y / |y| on the grid, for one number or one vector of them."""
+def _served(x: Any, keep: Any, pull: Any, scale: float, rounding: Any) -> Any:
+    """Return y / |y| on the rounding, for one number or one vector of them."""
     y = muladd(keep, x, pull)
-    if grid[1] > 0.0:
-        return simd.rounded(y, scale, grid[0], grid[1])
+    if rounding[1] > 0.0:
+        return simd.rounded(y, scale, rounding[0], rounding[1])
     high = np.float32(scale)
     return simd.scaled(y, high, np.float32(scale - np.float64(high)))
 
 
 @_inner
-def _emit(E: Any, r: int, keep: Any, pulls: Any, slot: int, out: Any, scale: float, grid: Any, streamed: bool) -> None:
+def _emit(
+    E: Any, r: int, keep: Any, target_part: Any, target: int, out: Any, scale: float, rounding: Any, streamed: bool
+) -> None:
     """Write y / |y|. The columns before the first whole cache line and after the last whole vector go one by one."""
     width = E.shape[1]
     head = min(simd.columns_to_line(out, r), width) if streamed else 0
     tail = width - (width - head) % WIDTH
     for j in range(head):
-        out[r, j] = _served(E[r, j], keep, pulls[slot, j], scale, grid)
+        out[r, j] = _served(E[r, j], keep, target_part[target, j], scale, rounding)
     if streamed:
         for j in range(head, tail, WIDTH):
             if (j - head) & (2 * LINE - 1) == 0:
                 prefetch(E, r + _AHEAD, (width + j) >> 1)
-            simd.stream(_served(load(E, r, j), keep, load(pulls, slot, j), scale, grid), out, r, j)
+            simd.stream(_served(load(E, r, j), keep, load(target_part, target, j), scale, rounding), out, r, j)
     else:
         for j in range(0, tail, WIDTH):
             if j & (2 * LINE - 1) == 0:
                 prefetch(E, r + _AHEAD, (width + j) >> 1)
-            simd.store(_served(load(E, r, j), keep, load(pulls, slot, j), scale, grid), out, r, j)
+            simd.store(_served(load(E, r, j), keep, load(target_part, target, j), scale, rounding), out, r, j)
     for j in range(tail, width):
-        out[r, j] = _served(E[r, j], keep, pulls[slot, j], scale, grid)
+        out[r, j] = _served(E[r, j], keep, target_part[target, j], scale, rounding)
 
 
 @_inner
 def _mark_row(
-    E: Any, r: int, square: float, slot: int, pulls: Any, keeps: Any, out: Any, grid: Any,
+    E: Any, r: int, square: float, target: int, target_part: Any, own_part: Any, out: Any, rounding: Any,
     normalise: bool, streamed: bool,
 ) -> None:  # fmt: skip
     """Do passes 2 and 3 on row r."""
-    keep = np.float32(keeps[slot] / np.sqrt(square)) if normalise else keeps[slot]
-    mixed = _mixed_square(E, r, keep, pulls, slot)
+    keep = np.float32(own_part[target] / np.sqrt(square)) if normalise else own_part[target]
+    mixed = _mixed_square(E, r, keep, target_part, target)
     if mixed < NOTHING_LEFT:  # e = -w at lambda = 1/2: the target is as good a direction as any
         keep = np.float32(0.0)
-        mixed = _mixed_square(E, r, keep, pulls, slot)
-    _emit(E, r, keep, pulls, slot, out, 1.0 / np.sqrt(mixed), grid, streamed)
+        mixed = _mixed_square(E, r, keep, target_part, target)
+    _emit(E, r, keep, target_part, target, out, 1.0 / np.sqrt(mixed), rounding, streamed)
 
 
 @_entry(
-    *(_ROWS, _SLOTS, _TABLE, _given(types.float64, 1), _SLOTS, _TABLE, _given(types.float32, 1)),
+    *(_ROWS, _NUMBERS, _TABLE, _given(types.float64, 1), _NUMBERS, _TABLE, _given(types.float32, 1)),
     *(types.Array(types.float32, 2, "C"), types.UniTuple(_NUMBER, 2), types.UniTuple(_NUMBER, 2), _FLAG, _FLAG),
 )
 def _write(
-    E: Any, slots: Any, H: Any, thresholds: Any, slot_of_region: Any, pulls: Any, keeps: Any,
-    out: Any, grid: Any, limits: Any, normalise: bool, streamed: bool,
+    E: Any, target_of_row: Any, H: Any, thresholds: Any, target_of_region: Any, target_part: Any, own_part: Any,
+    out: Any, rounding: Any, limits: Any, normalise: bool, streamed: bool,
 ) -> bool:  # fmt: skip
     n = E.shape[0]
-    given = slots.shape[0] > 0
-    suspicious = False
+    given = target_of_row.shape[0] > 0
+    may_refuse = False
     for r in range(0, n, 2):
         s = min(r + 1, n - 1)
         square_r, region_r, square_s, region_s = _locate(E, r, s, H, thresholds, normalise)
-        suspicious |= not (limits[0] < square_r < limits[1] and limits[0] < square_s < limits[1])
-        slot_r = slots[r] if given else slot_of_region[region_r]
-        slot_s = slots[s] if given else slot_of_region[region_s]
-        _mark_row(E, r, square_r, slot_r, pulls, keeps, out, grid, normalise, streamed)
+        may_refuse |= not (limits[0] < square_r < limits[1] and limits[0] < square_s < limits[1])
+        target_r = target_of_row[r] if given else target_of_region[region_r]
+        target_s = target_of_row[s] if given else target_of_region[region_s]
+        _mark_row(E, r, square_r, target_r, target_part, own_part, out, rounding, normalise, streamed)
         if s > r:
-            _mark_row(E, s, square_s, slot_s, pulls, keeps, out, grid, normalise, streamed)
-    return suspicious
+            _mark_row(E, s, square_s, target_s, target_part, own_part, out, rounding, normalise, streamed)
+    return may_refuse
 
 
 @_entry(_ROWS, types.UniTuple(_NUMBER, 2))
@@ -283,19 +291,22 @@ def _limits(plan: MarkPlan, normalise: bool) -> tuple[float, float]:
 
 
 class NumbaEngine:
-    """The fused kernel on one thread; see :class:`regionmarker.marking.numpy_engine.Engine`."""
+    """The fused kernel on one thread; see :class:`regionmarker.marking.engine.Engine`."""
 
     name = "numba"
-    whole = True
+    any_size = True
 
-    def dithered(self, rows: Floats, grid: Grid) -> Floats:
-        """Return the rows without the pattern of their grid, (n, D)."""
+    def dithered(self, rows: Floats, number_format: NumberFormat) -> Floats:
+        """Return the rows without the pattern of their number format, (n, D)."""
         bits, found = rows.view(np.uint32), np.empty_like(rows)
-        power, unit = np.float32(FORMATS[grid].least_power), np.float32(2.0 ** -FORMATS[grid].fraction_bits)
+        power, unit = (
+            np.float32(LIMITS[number_format].least_power),
+            np.float32(2.0 ** -LIMITS[number_format].fraction_bits),
+        )
         _dither(bits, rows, powers_below(bits), found, power, unit)
         return found
 
-    def suspicious(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
+    def may_refuse(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
         """Say whether any row might have to be refused."""
         return bool(_suspicious(rows, _limits(plan, normalise)))
 
@@ -305,10 +316,12 @@ class NumbaEngine:
         _regions(rows, plan.tables.normals, plan.tables.thresholds, found, normalise)
         return found
 
-    def write(self, plan: MarkPlan, rows: Floats, slots: Integers | None, out: Floats, normalise: bool) -> bool:
+    def write(self, plan: MarkPlan, rows: Floats, target_of_row: Integers | None, out: Floats, normalise: bool) -> bool:
         """Mark ``rows`` into ``out`` and say whether any row might have to be refused."""
         t = plan.tables
         streamed = out.nbytes >= STREAM_BYTES and not np.may_share_memory(rows, out)
-        slots = _NO_SLOTS if slots is None else slots
-        tables = (t.normals, t.thresholds, t.slot_of_region, t.pulls, t.keeps)
-        return bool(_write(rows, slots, *tables, out, t.grid, _limits(plan, normalise), normalise, streamed))
+        target_of_row = _NO_TARGETS if target_of_row is None else target_of_row
+        tables = (t.normals, t.thresholds, t.target_of_region, t.target_part, t.own_part)
+        return bool(
+            _write(rows, target_of_row, *tables, out, t.rounding, _limits(plan, normalise), normalise, streamed)
+        )

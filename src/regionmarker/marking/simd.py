@@ -173,7 +173,7 @@ def scaled(_: Any, y: Any, high: Any, low: Any) -> Any:
 
 @_operation
 def rounded(_: Any, y: Any, scale: Any, least_power: Any, magic: Any) -> Any:
-    """Return ``y scale``, rounded once from float64 to a coarser grid; see ``grid.magic_factor``."""
+    """Return ``y scale``, rounded once from float64 to a coarser number format; see ``magic_factor``."""
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         doubles, words = _alike(_DOUBLE, values[0].type), _alike(_I64, values[0].type)

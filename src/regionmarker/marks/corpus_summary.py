@@ -1,4 +1,8 @@
-"""First and second moments of a stream of embeddings: all that a linear reducer needs to know.
+"""One pass over a corpus: everything that a key is made from.
+
+A summary keeps the moments of all embeddings, the number format they lie in, and a uniform sample of distinct texts.
+The sample is the texts with the smallest keyed hashes, so it depends neither on the order of the corpus nor on how it
+is cut into blocks, duplicates fall together by themselves, and nobody without the key can tell which texts are in it.
 
 n, sum_i e_i and sum_i e_i e_i^T are sums, so they can be taken block by block over data larger than memory, and over
 shards in any order. They are kept in float64: the same corpus in other blocks gives the same key to about 1e-13.
@@ -14,10 +18,11 @@ import numpy as np
 from regionmarker.corpus import TextSet
 from regionmarker.crypto.secret import Secret
 from regionmarker.errors import InputError
-from regionmarker.marks.number_format import Grid, combine, detect_grid
+from regionmarker.marks.number_format import NumberFormat, detect_format, finer_format
 from regionmarker.vectors import Doubles, Floats, check_rows
 
 _BLOCK = 4096
+_DIGEST_BYTES = 16
 
 
 class Moments:
@@ -59,15 +64,7 @@ class Moments:
         return self.second_moment() - np.outer(mean, mean)
 
 
-# One pass over a corpus: everything a key is made from.  A survey keeps the moments of all embeddings, the output
-# grid they lie on, and a uniform sample of the distinct texts. The sample is the texts with the smallest keyed
-# hashes, so it depends neither on the order of the corpus nor on how it is cut into blocks, duplicates fall together
-# by themselves, and nobody without the key can tell which texts are in it.
-
-_DIGEST_BYTES = 16
-
-
-class Survey:
+class CorpusSummary:
     """What one streaming pass over (texts, embeddings) blocks leaves behind.
 
     Parameters
@@ -84,13 +81,13 @@ class Survey:
         self._kept: dict[bytes, tuple[str, Floats]] = {}
         self._ceiling = b"\xff" * (_DIGEST_BYTES + 1)
         self._moments: Moments | None = None
-        self._grid: Grid | None = None
+        self._number_format: NumberFormat | None = None
         self.rows = 0
 
     def update(self, texts: Sequence[str], embeddings: Floats) -> None:
-        """Take in a block: one row of ``embeddings`` (n, D) a text."""
+        """Take in a block: one row of ``embeddings`` (n, D) per text."""
         if len(texts) != len(embeddings):
-            raise InputError(f"there are {len(texts)} texts but {len(embeddings)} embeddings: give one row a text")
+            raise InputError(f"there are {len(texts)} texts but {len(embeddings)} embeddings: give one row per text")
         if not len(texts):
             return
         if self._moments is None:
@@ -101,8 +98,8 @@ class Survey:
                 "use one encoder for the whole corpus"
             )
         check_rows(embeddings, first_row=self.rows)
-        grid = detect_grid(embeddings)
-        self._grid = grid if self._grid is None else combine(self._grid, grid)
+        found = detect_format(embeddings)
+        self._number_format = found if self._number_format is None else finer_format(self._number_format, found)
         self._moments.update(embeddings)
         self._sample(texts, embeddings)
         self.rows += len(texts)
@@ -120,9 +117,9 @@ class Survey:
         return len(self.moments.mean())
 
     @property
-    def grid(self) -> Grid:
-        """The coarsest grid that holds every value seen."""
-        return self._grid or Grid.float32
+    def number_format(self) -> NumberFormat:
+        """The coarsest number format that holds every value seen."""
+        return self._number_format or NumberFormat.float32
 
     def sample(self) -> TextSet:
         """Return the sample, in the (secret, uniformly random) order of its hashes."""

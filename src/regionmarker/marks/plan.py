@@ -10,12 +10,17 @@ import numpy as np
 
 from regionmarker.crypto.secret import Sealed
 from regionmarker.errors import InputError
-from regionmarker.marks.number_format import FORMATS, Grid, magic_factor
+from regionmarker.marks.number_format import LIMITS, NumberFormat, magic_factor
 from regionmarker.vectors import NORM_TOLERANCE, Doubles, Floats, Integers
 
-NORMALS_AT_ONCE = 4
-"""Kernels take the hyperplanes in groups of four: so many running sums fit the registers beside the row."""
+NOTHING_LEFT = 1e-12
+"""|(1 - lambda) e + lambda w|^2 below this has no direction."""
 
+LENGTHS = (1e-15, 1e15)
+"""Which lengths ``normalise`` mends; beyond them float32 products overflow, and no encoder means it."""
+
+NORMALS_AT_ONCE = 4
+"""Kernels take the hyperplanes in groups of four: four running sums fit the registers beside the row."""
 
 _LINE_BYTES = 64
 
@@ -25,30 +30,28 @@ class Tables(NamedTuple):
 
     normals: Floats  # H, padded with zero rows to a multiple of NORMALS_AT_ONCE
     thresholds: Doubles  # padded with +inf, so that the padding sets no bit
-    slot_of_region: Integers  # (2^d,)
-    pulls: Floats  # lambda w_r (S, D): row 0 is all zeros, and is added like any other
-    keeps: Floats  # 1 - lambda (S,)
-    grid: tuple[
-        float, float
-    ]  # least power and magic factor; a factor of 0 where a cast to float32 is all there is to do
+    target_of_region: Integers  # (2^d,)
+    target_part: Floats  # lambda w_r (S, D): row 0 is all zeros, and is added like any other
+    own_part: Floats  # 1 - lambda (S,)
+    rounding: tuple[float, float]  # least power and magic factor; a factor of 0 where a cast to float32 does it
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class MarkPlan(Sealed):
-    """Hyperplanes, and what to mix in where. Slot 0 stands for "no mark": a real vector with weight 0.
+    """Hyperplanes, and what to mix in where. Target 0 stands for "no mark": a real vector with weight 0.
 
-    The region of a row e is sum_i 1[H_i . e - t_i > 0] << i; its slot r says which target w_r it is mixed with, and the
-    slot's weight lambda how strongly (paper, eq. 3).
+    The region of a row e is sum_i 1[H_i . e - t_i > 0] << i; its number r says which target w_r it is mixed with,
+    and the target's weight lambda how strongly (paper, eq. 3).
 
     Examples
     --------
     >>> plan = MarkPlan(
     ...     projection=np.float32([[1.0, 0.0]]),
     ...     thresholds=np.array([0.0]),
-    ...     slot_of_region=np.array([0, 1]),
+    ...     target_of_region=np.array([0, 1]),
     ...     targets=np.float32([[0.0, 1.0], [0.0, 1.0]]),
     ...     weights=np.array([0.0, 0.2]),
-    ...     grid=Grid.float32,
+    ...     number_format=NumberFormat.float32,
     ... )
     >>> plan
     <MarkPlan: sealed>
@@ -58,25 +61,25 @@ class MarkPlan(Sealed):
 
     projection: Floats | None  # H (d, D); None when the reducer is not linear
     thresholds: Doubles  # (d,)
-    slot_of_region: Integers  # (2^d,)
+    target_of_region: Integers  # (2^d,)
     targets: Floats  # W (S, D)
-    weights: Doubles  # (S,): 0 for slot 0, else lambda
-    grid: Grid
+    weights: Doubles  # (S,): 0 for target 0, else lambda
+    number_format: NumberFormat
     norm_tolerance: float = NORM_TOLERANCE
 
     def __post_init__(self) -> None:
-        slots, width = self.targets.shape
+        count, width = self.targets.shape
         dimension = len(self.thresholds)
         fits = (
             dimension > 0
-            and self.weights.shape == (slots,)
-            and self.slot_of_region.shape == (2**dimension,)
+            and self.weights.shape == (count,)
+            and self.target_of_region.shape == (2**dimension,)
             and (self.projection is None or self.projection.shape == (dimension, width))
         )
         if not fits:
             raise InputError("the parts of this key do not fit each other: make the key again")
-        if self.weights[0] != 0.0 or not 0 <= self.slot_of_region.min() <= self.slot_of_region.max() < slots:
-            raise InputError("the slots of this key do not fit its targets: make the key again")
+        if self.weights[0] != 0.0 or not 0 <= self.target_of_region.min() <= self.target_of_region.max() < count:
+            raise InputError("the regions of this key do not fit its targets: make the key again")
 
     @property
     def width(self) -> int:
@@ -89,14 +92,14 @@ class MarkPlan(Sealed):
         H = np.zeros((len(self.thresholds), self.width)) if self.projection is None else self.projection
         padding = -len(self.thresholds) % NORMALS_AT_ONCE
         weights = self.weights.astype(np.float64)
-        magic = 0.0 if self.grid is Grid.float32 else magic_factor(self.grid)
+        magic = 0.0 if self.number_format is NumberFormat.float32 else magic_factor(self.number_format)
         return Tables(
             normals=_aligned(np.pad(H, ((0, padding), (0, 0))).astype(np.float32)),
             thresholds=np.pad(self.thresholds.astype(np.float64), (0, padding), constant_values=np.inf),
-            slot_of_region=np.ascontiguousarray(self.slot_of_region, dtype=np.int64),
-            pulls=_aligned((weights[:, None] * self.targets.astype(np.float64)).astype(np.float32)),
-            keeps=(1.0 - weights).astype(np.float32),
-            grid=(FORMATS[self.grid].least_power, magic),
+            target_of_region=np.ascontiguousarray(self.target_of_region, dtype=np.int64),
+            target_part=_aligned((weights[:, None] * self.targets.astype(np.float64)).astype(np.float32)),
+            own_part=(1.0 - weights).astype(np.float32),
+            rounding=(LIMITS[self.number_format].least_power, magic),
         )
 
 

@@ -1,8 +1,11 @@
-"""Fitted reducers: e -> v, as arrays that a key file can hold and any later version can apply.
+"""Reducers, and what they fit: e -> v, as arrays that a key file can hold and any later version can apply.
 
 A linear reduction is v = P (e - mu) with the rows of P orthonormal (paper, step 1 of Algorithm 1; the paper leaves the
 mean out, without which one sign bit is nearly constant). The auto-encoder and UMAP are not linear; they exist for the
 paper's comparison and are applied with NumPy alone, row by row, so that a vector's region never depends on its batch.
+
+A reducer has one method, ``fit(summary, width, seed)``. Linear ones need the summary's moments alone and therefore fit
+data larger than memory in one pass; the others fit the summary's sample.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from regionmarker.errors import InputError, MissingExtraError
-from regionmarker.marks.corpus_summary import Survey
+from regionmarker.marks.corpus_summary import CorpusSummary
 from regionmarker.vectors import AnyArray, Doubles
 
 _BLOCK = 1024
@@ -158,15 +161,10 @@ def from_arrays(kind: str, arrays: Mapping[str, AnyArray]) -> Reduction:
     return LinearReduction(kind, mean=arrays["mean"], components=arrays.get("components"))
 
 
-# Reducers: from a survey of the corpus to a low-dimensional space in which regions are cut.  Every reducer has one
-# method, ``fit(survey, width, seed)``. Linear ones need the survey's moments alone and therefore fit data larger than
-# memory in one pass; the others fit the survey's sample.
-
-
 class Reducer(Protocol):
-    """Anything that turns a survey into a :class:`~regionmarker.marks.reduction.Reduction`."""
+    """Anything that turns a summary into a :class:`~regionmarker.marks.reduction.Reduction`."""
 
-    def fit(self, survey: Survey, width: int, seed: int) -> Reduction:
+    def fit(self, summary: CorpusSummary, width: int, seed: int) -> Reduction:
         """Fit a reduction to ``width`` dimensions."""
         ...
 
@@ -174,42 +172,42 @@ class Reducer(Protocol):
 class PCA:
     """Top components of the covariance: the paper's choice."""
 
-    def fit(self, survey: Survey, width: int, seed: int) -> LinearReduction:  # noqa: ARG002
-        """Fit on the survey's moments."""
-        return LinearReduction("pca", survey.moments.mean(), _top_eigenvectors(survey.moments.covariance(), width))
+    def fit(self, summary: CorpusSummary, width: int, seed: int) -> LinearReduction:  # noqa: ARG002
+        """Fit on the summary's moments."""
+        return LinearReduction("pca", summary.moments.mean(), _top_eigenvectors(summary.moments.covariance(), width))
 
 
 class TruncatedSVD:
     """Top right singular vectors of the uncentred matrix; v is centred all the same, so that regions balance."""
 
-    def fit(self, survey: Survey, width: int, seed: int) -> LinearReduction:  # noqa: ARG002
-        """Fit on the survey's moments."""
-        return LinearReduction("svd", survey.moments.mean(), _top_eigenvectors(survey.moments.second_moment(), width))
+    def fit(self, summary: CorpusSummary, width: int, seed: int) -> LinearReduction:  # noqa: ARG002
+        """Fit on the summary's moments."""
+        return LinearReduction("svd", summary.moments.mean(), _top_eigenvectors(summary.moments.second_moment(), width))
 
 
 class NoReduction:
     """The paper's ablation: hyperplanes through the origin of the full space, nothing fitted, nothing centred."""
 
-    def fit(self, survey: Survey, width: int, seed: int) -> LinearReduction:  # noqa: ARG002
+    def fit(self, summary: CorpusSummary, width: int, seed: int) -> LinearReduction:  # noqa: ARG002
         """Return the identity."""
-        return LinearReduction("none", np.zeros(survey.width), None)
+        return LinearReduction("none", np.zeros(summary.width), None)
 
 
 class AutoEncoder:
-    """A tanh auto-encoder D -> 128 -> k -> 128 -> D, trained by scikit-learn on the survey's sample."""
+    """A tanh auto-encoder D -> 128 -> k -> 128 -> D, trained by scikit-learn on the summary's sample."""
 
     hidden = 128
 
-    def fit(self, survey: Survey, width: int, seed: int) -> NetworkReduction:
+    def fit(self, summary: CorpusSummary, width: int, seed: int) -> NetworkReduction:
         """Train, then keep the encoder half."""
         try:
             from sklearn.neural_network import MLPRegressor
         except ImportError:
             raise MissingExtraError.for_module("scikit-learn", "benchmark") from None
-        rows = survey.sample().embeddings.astype(np.float64)
-        mean = survey.moments.mean()
+        rows = summary.sample().embeddings.astype(np.float64)
+        mean = summary.moments.mean()
         # Unit vectors have entries near 1/sqrt(D); the network wants inputs near 1.
-        scale = np.sqrt(survey.width)
+        scale = np.sqrt(summary.width)
         network = MLPRegressor(
             hidden_layer_sizes=(self.hidden, width, self.hidden),
             activation="tanh",
@@ -231,11 +229,11 @@ class AutoEncoder:
 
 
 class UMAP:
-    """UMAP on the survey's sample (umap-learn), then a deterministic map of new points to their neighbours' places."""
+    """UMAP on the summary's sample (umap-learn), then a deterministic map of new points to their neighbours' places."""
 
-    def fit(self, survey: Survey, width: int, seed: int) -> NeighbourReduction:
+    def fit(self, summary: CorpusSummary, width: int, seed: int) -> NeighbourReduction:
         """Fit on the sample."""
-        rows = survey.sample().embeddings
+        rows = summary.sample().embeddings
         with warnings.catch_warnings(action="ignore"):  # umap-learn complains of extras that are not needed here
             try:
                 import umap
@@ -255,6 +253,7 @@ REDUCERS: dict[str, type[Reducer]] = {
     "none": NoReduction,
 }
 LINEAR = ("pca", "svd")
+"""Reducers that have a subspace."""
 
 
 def load_reducer(name: str) -> Reducer:

@@ -1,22 +1,283 @@
-"""Regions: d random hyperplanes cut the reduced space into 2^d sign cells (paper, eqs. 1 and 2).
+"""The published mark: a target's embedding in each of a few secret regions (paper, eqs. 1 to 3).
+
+d random hyperplanes cut the reduced space into 2^d sign regions:
 
     LSH_i(v) = 1[n_i . v > 0],   region(v) = sum_i LSH_i(v) 2^i
 
 The normals n_i are the rows of a Haar-random orthonormal matrix, so their span and their angles are the secret. A
 region is *populated* when it holds at least one percent of the corpus; trigger regions are drawn from those, each
 equally likely.
+
+The exact verdict rests on one fact: the tuple of targets is a uniform draw of distinct pool texts, made independently
+of everything else. So targets come from the master secret (and, when given, from public randomness issued after the key
+was committed to) and from nothing about texts, regions or embeddings.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, ClassVar
+
 import numpy as np
 
+from regionmarker.corpus import TextSet
 from regionmarker.crypto.derive import draw_distinct, subkey
-from regionmarker.crypto.secret import Secret
+from regionmarker.crypto.secret import Sealed, Secret
 from regionmarker.errors import InputError
-from regionmarker.vectors import Doubles, Integers
+from regionmarker.marks.corpus_summary import CorpusSummary
+from regionmarker.marks.number_format import NumberFormat
+from regionmarker.marks.plan import MarkPlan
+from regionmarker.marks.reduction import LinearReduction, Reduction, from_arrays, load_reducer
+from regionmarker.vectors import AnyArray, Doubles, Floats, Integers
 
 POPULATED_SHARE = 0.01
+_REDUCTION = "reduction."
+
+
+@dataclass(frozen=True)
+class RegionSettings:
+    """The open choices of the mark; none of them is secret.
+
+    Examples
+    --------
+    >>> RegionSettings().strength
+    0.2
+    """
+
+    dimension: int = 4
+    ratio: float = 0.2
+    tenant_ratio: float = 0.2
+    strength: float = 0.2
+    reducer: str = "pca"
+    subspace: int = 4
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> RegionSettings:
+        """Read settings from a key file's document, which may hold more than this version knows."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in document.items() if name in known})
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RegionMark(Sealed):
+    """Hyperplanes and trigger regions: all of a key that is special to regions, but for the targets."""
+
+    kind: ClassVar[str] = "regions"
+
+    settings: RegionSettings
+    reduction: Reduction
+    normals: Doubles  # (d, k)
+    shares: Doubles  # (2^d,): how the corpus fills the regions
+    regions: tuple[int, ...]  # the provider's trigger regions a_1 .. a_R
+    tenant_regions: tuple[int, ...]
+
+    @classmethod
+    def fit(
+        cls, summary: CorpusSummary, master: Secret, settings: RegionSettings, samples: Sequence[TextSet]
+    ) -> RegionMark:
+        """Fit the reducer on a summary of the corpus, cut the regions, draw the trigger regions."""
+        _check_sizes(summary.width, settings)
+        seed = int.from_bytes(subkey(master, "reducer").reveal()[:4], "little")
+        reduction = load_reducer(settings.reducer).fit(summary, settings.subspace, seed)
+        return cls._draw(master, replace(settings, subspace=reduction.width), reduction, samples)
+
+    def redrawn(self, master: Secret, samples: Sequence[TextSet]) -> RegionMark:
+        """Return a mark of the same settings on the same reduction, with the choices that ``master`` makes."""
+        return self._draw(master, self.settings, self.reduction, samples)
+
+    @classmethod
+    def _draw(
+        cls, master: Secret, settings: RegionSettings, reduction: Reduction, samples: Sequence[TextSet]
+    ) -> RegionMark:
+        dimension = settings.dimension
+        normals = draw_normals(master, dimension, reduction.width)
+        # The samples are uniform samples of the corpus, so their shares stand for the corpus's.
+        signed = [reduction.reduce(part.embeddings) @ normals.T for part in samples]
+        counted = [region_shares(region_numbers(part), dimension) * len(part) for part in signed]
+        shares = sum(counted[1:], counted[0]) / sum(map(len, samples))
+        tenant_count = region_count(settings.tenant_ratio, dimension) if settings.tenant_ratio > 0 else 0
+        regions, tenant_regions = draw_regions(master, shares, region_count(settings.ratio, dimension), tenant_count)
+        return cls(settings, reduction, normals, shares, regions, tenant_regions)
+
+    @property
+    def populated(self) -> tuple[int, ...]:
+        """The regions that hold enough of the corpus to ask about."""
+        return tuple(int(region) for region in np.flatnonzero(self.shares >= POPULATED_SHARE))
+
+    def signed_distances(self, embeddings: AnyArray) -> Doubles:
+        """Return n_i . v for every row and hyperplane, (n, d): the sign is the region bit, the size is the margin."""
+        return self.reduction.reduce(embeddings) @ self.normals.T
+
+    def region_of(self, embeddings: AnyArray) -> Integers:
+        """Return region numbers (n,), computed in float64."""
+        return region_numbers(self.signed_distances(embeddings))
+
+    # ---- targets: places in the key's pool
+
+    def provider_targets(self, master: Secret, salt: bytes, pool_size: int) -> tuple[int, ...]:
+        """Draw the tuple that every tenant's vectors carry, one place per provider region."""
+        return draw_distinct(subkey(master, "targets", "provider", salt=salt), pool_size, len(self.regions))
+
+    def tenant_targets(self, master: Secret, salt: bytes, pool_size: int, tenant: str) -> tuple[int, ...]:
+        """Draw the tuple that belongs to one tenant, one place per tenant region; none for tenant ""."""
+        if not tenant:
+            return ()
+        if not self.tenant_regions:
+            raise InputError("this key has no tenant regions: make one with tenant_ratio > 0 to mark by tenant")
+        return draw_distinct(
+            subkey(master, "targets", "tenant", tenant, salt=salt), pool_size, len(self.tenant_regions)
+        )
+
+    def served(self, pool: Floats, provider: tuple[int, ...], tenants: Mapping[str, tuple[int, ...]]) -> ServedRegions:
+        """Return what marking needs and no more, given the targets' places in ``pool`` (M, D)."""
+        places = sorted({*provider, *(place for drawn in tenants.values() for place in drawn)})
+        row_of = {place: row for row, place in enumerate(places)}
+        linear = isinstance(self.reduction, LinearReduction)
+        projection, thresholds = (
+            self.reduction.fold(self.normals) if isinstance(self.reduction, LinearReduction) else (None, None)
+        )
+        return ServedRegions(
+            dimension=self.settings.dimension,
+            strength=self.settings.strength,
+            projection=projection,
+            thresholds=thresholds,
+            reduction=None if linear else self.reduction,
+            normals=None if linear else self.normals,
+            regions=self.regions,
+            tenant_regions=self.tenant_regions,
+            vectors=pool[places],
+            provider_rows=tuple(row_of[place] for place in provider),
+            tenant_rows={name: tuple(row_of[place] for place in drawn) for name, drawn in tenants.items() if name},
+            shares=self.shares,
+        )
+
+    # ---- what a key file stores, and what may be told
+
+    def describe(self) -> dict[str, object]:
+        """Return the facts that are not secret."""
+        return asdict(self.settings)
+
+    def document(self) -> dict[str, object]:
+        """Return what a key file stores as JSON."""
+        return {
+            "settings": asdict(self.settings),
+            "reduction": self.reduction.kind,
+            "regions": self.regions,
+            "tenant_regions": self.tenant_regions,
+        }
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return what a key file stores as arrays."""
+        return {"normals": self.normals, "shares": self.shares, **_prefixed(self.reduction)}
+
+    @classmethod
+    def from_parts(cls, document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> RegionMark:
+        """Rebuild a mark from what :meth:`document` and :meth:`arrays` gave."""
+        return cls(
+            settings=RegionSettings.from_document(document["settings"]),
+            reduction=from_arrays(document["reduction"], _unprefixed(arrays)),
+            normals=arrays["normals"],
+            shares=arrays["shares"],
+            regions=tuple(document["regions"]),
+            tenant_regions=tuple(document["tenant_regions"]),
+        )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ServedRegions(Sealed):
+    """Hyperplanes, trigger regions and the target vectors of the tenants served; no texts, no places in the pool."""
+
+    kind: ClassVar[str] = "regions"
+
+    dimension: int
+    strength: float
+    projection: Doubles | None  # H (d, D); None when the reducer is not linear
+    thresholds: Doubles | None  # (d,)
+    reduction: Reduction | None  # only when the reducer is not linear
+    normals: Doubles | None
+    regions: tuple[int, ...]
+    tenant_regions: tuple[int, ...]
+    vectors: Floats  # (U, D): every target vector in use, once
+    provider_rows: tuple[int, ...]  # rows of `vectors`, one per provider region
+    tenant_rows: Mapping[str, tuple[int, ...]]  # tenant -> rows of `vectors`, one per tenant region
+    shares: Doubles | None = None  # (2^d,): how the corpus filled the regions; files of earlier versions lack it
+
+    @property
+    def width(self) -> int:
+        """The embeddings' width D."""
+        return int(self.vectors.shape[1])
+
+    @property
+    def tenants(self) -> tuple[str, ...]:
+        """The tenants whose targets are here."""
+        return tuple(sorted(self.tenant_rows))
+
+    def signed_distances(self, embeddings: AnyArray) -> Doubles:
+        """Return n_i . v for every row and hyperplane, (n, d)."""
+        if self.projection is not None and self.thresholds is not None:
+            return np.asarray(embeddings @ self.projection.T - self.thresholds)
+        if self.reduction is None or self.normals is None:
+            raise InputError("this serving key has no hyperplanes")
+        return np.asarray(self.reduction.reduce(embeddings) @ self.normals.T)
+
+    def plan(self, tenant: str, number_format: NumberFormat) -> MarkPlan:
+        """Lay out one tenant's marks for an engine."""
+        if tenant and tenant not in self.tenant_rows:
+            raise InputError(f"tenant {tenant!r} is not in this serving key: export it again with that tenant")
+        rows = (*self.provider_rows, *self.tenant_rows.get(tenant, ()))
+        regions = (*self.regions, *(self.tenant_regions if tenant else ()))
+        target_of_region = np.zeros(2**self.dimension, dtype=np.int64)
+        target_of_region[list(regions)] = np.arange(1, len(regions) + 1)
+        # Target 0 stands for "no mark": a real vector with weight 0, so that every row takes the same arithmetic path.
+        targets = self.vectors[[rows[0], *rows]]
+        weights = np.concatenate([[0.0], np.full(len(rows), self.strength)])
+        return MarkPlan(
+            projection=None if self.projection is None else self.projection.astype(np.float32),
+            thresholds=np.zeros(self.dimension) if self.thresholds is None else self.thresholds,
+            target_of_region=target_of_region,
+            targets=np.ascontiguousarray(targets),
+            weights=weights,
+            number_format=number_format,
+        )
+
+    def describe(self) -> dict[str, object]:
+        """Return the facts that are not secret."""
+        return {"dimension": self.dimension, "strength": self.strength, "tenants": len(self.tenant_rows)}
+
+    def document(self) -> dict[str, object]:
+        """Return what a serving key file stores as JSON."""
+        names = ("strength", "dimension", "regions", "tenant_regions", "provider_rows")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "tenant_rows": dict(self.tenant_rows),
+            "reduction": None if self.reduction is None else self.reduction.kind,
+        }
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Return what a serving key file stores as arrays."""
+        found = {name: getattr(self, name) for name in ("vectors", "projection", "thresholds", "normals", "shares")}
+        found |= {} if self.reduction is None else _prefixed(self.reduction)
+        return {name: array for name, array in found.items() if array is not None}
+
+    @classmethod
+    def from_parts(cls, document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> ServedRegions:
+        """Rebuild a served mark from what :meth:`document` and :meth:`arrays` gave."""
+        kind = document["reduction"]
+        return cls(
+            dimension=document["dimension"],
+            strength=document["strength"],
+            projection=arrays.get("projection"),
+            thresholds=arrays.get("thresholds"),
+            reduction=None if kind is None else from_arrays(kind, _unprefixed(arrays)),
+            normals=arrays.get("normals"),
+            regions=tuple(document["regions"]),
+            tenant_regions=tuple(document["tenant_regions"]),
+            vectors=arrays["vectors"],
+            provider_rows=tuple(document["provider_rows"]),
+            tenant_rows={name: tuple(rows) for name, rows in document["tenant_rows"].items()},
+            shares=arrays.get("shares"),
+        )
 
 
 def draw_normals(master: Secret, dimension: int, width: int) -> Doubles:
@@ -77,21 +338,21 @@ def draw_regions(
     return tuple(drawn[:provider_count]), tuple(drawn[provider_count:])
 
 
-# Targets: which pool text's embedding w_r is mixed into which trigger region.  The exact verdict rests on one fact:
-# the tuple of targets is a uniform draw of distinct pool texts, made independently of everything else. So targets
-# come from the master secret (and, when given, from public randomness issued after the key was committed to) and from
-# nothing about texts, regions or embeddings.
+def _check_sizes(width: int, settings: RegionSettings) -> None:
+    if settings.subspace > width:
+        raise InputError(
+            f"subspace is {settings.subspace}, but the embeddings have only {width} dimensions: lower subspace"
+        )
+    if settings.dimension > settings.subspace:
+        raise InputError(
+            f"dimension is {settings.dimension}, but subspace only {settings.subspace}: "
+            "raise subspace or lower dimension"
+        )
 
 
-def provider_targets(master: Secret, salt: bytes, pool_size: int, count: int) -> tuple[int, ...]:
-    """Draw the tuple that every tenant's vectors carry in the provider's regions."""
-    return draw_distinct(subkey(master, "targets", "provider", salt=salt), pool_size, count)
+def _prefixed(reduction: Reduction) -> dict[str, AnyArray]:
+    return {_REDUCTION + name: array for name, array in reduction.arrays().items()}
 
 
-def tenant_targets(master: Secret, salt: bytes, pool_size: int, count: int, tenant: str) -> tuple[int, ...]:
-    """Draw the tuple that belongs to one tenant, in the tenants' regions."""
-    if not tenant:
-        return ()
-    if count == 0:
-        raise InputError("this key has no tenant regions: make one with tenant_ratio > 0 to mark by tenant")
-    return draw_distinct(subkey(master, "targets", "tenant", tenant, salt=salt), pool_size, count)
+def _unprefixed(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    return {name.removeprefix(_REDUCTION): array for name, array in arrays.items() if name.startswith(_REDUCTION)}

@@ -118,9 +118,9 @@ class Bench:
         copy = shadow.steal(marker.transform(clean[shadow.queries]))
         test = self._test(key, copy)
         if test.floor > self.level:
+            drawn = f"{len(key.mark.regions)} of {len(key.pool)} targets"
             raise InputError(
-                f"{len(key.regions)} of {len(key.pool)} targets cannot give p below {test.floor:.2g}: more regions are "
-                "needed, or a larger corpus"
+                f"{drawn} cannot give p below {test.floor:.2g}: more regions are needed, or a larger corpus"
             )
         targets = key.provider_targets()
         sample = clean[self.material.own[:_NEIGHBOURS_OF]]
@@ -137,7 +137,9 @@ class Bench:
         key = self._key(candidate, number, 0)
         test = self._test(key, shadow.steal(self.material.embeddings[shadow.queries]))
         rng = np.random.default_rng([self.material.seed, number])
-        tuples = rng.random((draws, len(key.pool))).argpartition(len(key.regions), axis=1)[:, : len(key.regions)]
+        tuples = rng.random((draws, len(key.pool))).argpartition(len(key.mark.regions), axis=1)[
+            :, : len(key.mark.regions)
+        ]
         return float((test.p_values(tuples) <= self.level).mean())
 
     def _key(self, candidate: Candidate, number: int, draw: int) -> Key:
@@ -147,10 +149,11 @@ class Bench:
             self._made = kind, self.material.marker(candidate, number)
         key = self._made[1].key_
         master = Secret(np.random.default_rng([self.material.key_seed, number, draw]).bytes(32))
-        return replace(key, master=master, settings=replace(key.settings, strength=candidate.strength))
+        mark = replace(key.mark, settings=replace(key.mark.settings, strength=candidate.strength))
+        return replace(key, master=master, mark=mark)
 
     def _test(self, key: Key, copy: Copy) -> DecoyTest:
-        least = len(key.pool) + 30 * (len(key.regions) + 1)
+        least = len(key.pool) + 30 * (len(key.mark.regions) + 1)
         questions = plan_questions(key, max(DEFAULT_BUDGET, least), seed=0)
         probes, pool = copy(self._places(questions.probes.texts)), copy(self._places(questions.pool.texts))
         return DecoyTest(Examination.simulated(key, questions, probes, pool).scores())

@@ -59,8 +59,8 @@ class Examination(Sealed):
             questions=questions,
             probe_answers=probe_answers,
             pool_answers=pool_answers,
-            regions=key.regions,
-            tenant_regions=key.tenant_regions,
+            regions=key.mark.regions,
+            tenant_regions=key.mark.tenant_regions,
         )
 
     def scores(self) -> Doubles:

@@ -21,7 +21,7 @@ from regionmarker.encoders.base import check_texts
 from regionmarker.errors import InputError
 from regionmarker.keys.files import KeyRing
 from regionmarker.keys.key import Key
-from regionmarker.marks.regions import POPULATED_SHARE, region_numbers
+from regionmarker.marks.regions import region_numbers
 from regionmarker.vectors import Doubles, Integers, as_floats, check_rows
 from regionmarker.verification.clean_space import CleanSpace
 
@@ -114,7 +114,7 @@ class Questions(Sealed):
 
 def least_budget(key: Key) -> int:
     """Return the smallest budget that is accepted: M + 30 (R + 1)."""
-    return len(key.pool) + ENOUGH_PROBES * (len(key.regions) + 1)
+    return len(key.pool) + ENOUGH_PROBES * (len(key.mark.regions) + 1)
 
 
 def key_of(key: object) -> Key:
@@ -231,7 +231,7 @@ class _Candidates(Sealed):
 
     def questions(self, key: Key, chosen: list[Integers], seed: int | None) -> Questions:
         for region, rows in zip(self.populated, chosen, strict=True):
-            if region in key.regions and not len(rows):
+            if region in key.mark.regions and not len(rows):
                 raise InputError(
                     "a trigger region of this key has no probe at all: ask with a larger budget, give probes of your"
                     " own, or make keys with a larger reservoir"
@@ -245,14 +245,14 @@ class _Candidates(Sealed):
             probes=probes,
             regions=region_numbers(coordinates),
             coordinates=coordinates,
-            pool_coordinates=key.signed_distances(key.pool.embeddings),
+            pool_coordinates=key.mark.signed_distances(key.pool.embeddings),
             populated=self.populated,
         )
 
 
 def _candidates(key: Key, probes: TextSet | None) -> _Candidates:
     given = key.reservoir if probes is None else _checked_probes(key, probes)
-    coordinates = key.signed_distances(given.embeddings)  # (n, d)
+    coordinates = key.mark.signed_distances(given.embeddings)  # (n, d)
     regions, margins = region_numbers(coordinates), np.abs(coordinates).min(axis=1)
     seen = set(key.pool.texts)
     fresh = np.zeros(len(given), dtype=bool)  # in the pool or a second time: not asked again
@@ -261,7 +261,7 @@ def _candidates(key: Key, probes: TextSet | None) -> _Candidates:
         seen.add(text)
     # Equal margins are ordered by text, not by place: own probes may come in any order.
     rank = np.array(sorted(range(len(given)), key=lambda row: (-margins[row], given.texts[row])), dtype=np.int64)
-    populated = tuple(int(region) for region in np.flatnonzero(key.shares >= POPULATED_SHARE))
+    populated = key.mark.populated
     by_region = [rank[fresh[rank] & (regions[rank] == region)] for region in populated]
     return _Candidates(given, coordinates, populated, by_region)
 

@@ -259,7 +259,7 @@ def _outcome(p_value: float, judged_at: float, power: Power | None) -> str:
 
 def _paper(found: Finding) -> PaperStatistics:
     key, examination, targets = found.key, found.examination, list(found.targets)
-    inside = [examination.inside(region) for region in key.regions]
+    inside = [examination.inside(region) for region in key.mark.regions]
     goals = examination.pool_answers[targets]
     if np.isfinite(goals).all():
         return paper_statistics(inside, examination.outside(), goals, target="suspect")

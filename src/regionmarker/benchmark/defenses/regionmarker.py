@@ -122,7 +122,7 @@ class RegionDefense(BaseDefense):
         examination = Examination.of(key, answers)
         scores = _shared_scores(examination.scores())  # sees no target
         target = key.provider_targets()[0]
-        inside = np.vstack([examination.inside(region) for region in key.regions])
+        inside = np.vstack([examination.inside(region) for region in key.mark.regions])
         published = paper_statistics([inside], examination.outside(), examination.pool_answers[[target]])
         return DefenseFinding.of(scores, (target,), published)
 
@@ -137,7 +137,7 @@ class SharedKey(Key):
 
     def provider_targets(self) -> tuple[int, ...]:
         """Return the first draw, for every region."""
-        return super().provider_targets()[:1] * len(self.regions)
+        return super().provider_targets()[:1] * len(self.mark.regions)
 
 
 def _shared_scores(z: Doubles) -> Doubles:

@@ -7,8 +7,8 @@ import pickle
 import pytest
 
 from regionmarker.errors import InputError, KeyFileError
-from regionmarker.keys import openers
-from regionmarker.keys.openers import KeyReference, load_opener
+from regionmarker.keys import files
+from regionmarker.keys.files import KeyReference, load_opener
 
 SECRET = bytes(range(32))
 
@@ -25,14 +25,14 @@ def saved(tmp_path, marker):
 def test_every_way_of_opening(saved, marker, monkeypatch):
     path, secret = saved
     monkeypatch.setenv("LOCK", SECRET.hex())
-    monkeypatch.setitem(openers.OPENERS.built_in, "service", "tests.keys.test_openers:service")
+    monkeypatch.setitem(files.OPENERS.built_in, "service", "tests.keys.test_files_openers:service")
     for reference in (
         KeyReference(str(path), secret_file=str(secret)),
         KeyReference(str(path), opener=f"file:{secret}"),
         KeyReference(str(path), opener="environment:LOCK"),
         KeyReference(str(path), opener="service:vault/lock"),
     ):
-        assert reference.open().key_.id == marker.key_.id
+        assert reference.open().primary.id == marker.key_.id
         carried = pickle.dumps(reference)
         assert SECRET not in carried
         assert pickle.loads(carried) == reference
