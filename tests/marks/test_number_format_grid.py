@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from regionmarker.marks.number_format import (
     LIMITS,
     NumberFormat,
-    finer_format,
     detect_format,
+    finer_format,
     hidden_format,
     in_format,
     round_to_format,
@@ -120,7 +120,9 @@ def test_odd_rows_do_not_upset_the_search() -> None:
 def test_blocks_combine_to_the_finer_grid() -> None:
     assert finer_format(NumberFormat.float32, NumberFormat.float16) is NumberFormat.float32
     assert finer_format(NumberFormat.bfloat16, NumberFormat.float16) is NumberFormat.float16
-    assert finer_format(detect_format(np.zeros((0, 8), dtype=np.float32)), NumberFormat.bfloat16) is NumberFormat.bfloat16
+    assert (
+        finer_format(detect_format(np.zeros((0, 8), dtype=np.float32)), NumberFormat.bfloat16) is NumberFormat.bfloat16
+    )
 
 
 def test_a_few_odd_rows_do_not_hide_the_upstream() -> None:

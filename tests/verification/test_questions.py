@@ -249,7 +249,9 @@ def test_a_classifier_learns_nothing_from_the_order(key):
     assert abs(told_apart([list(plan.texts) for plan in plans]) - 0.5) < 0.05
 
     def grouped(one: Key, plan) -> list[str]:
-        trigger = {text for text, region in zip(plan.probes.texts, plan.regions, strict=True) if region in one.mark.regions}
+        trigger = {
+            text for text, region in zip(plan.probes.texts, plan.regions, strict=True) if region in one.mark.regions
+        }
         return sorted(plan.texts, key=lambda text: text in trigger)
 
     # The same classifier finds an order that does tell.
