@@ -126,7 +126,7 @@ def test_other_attacks_take_narrow_vectors(spec: str, stolen: StolenData, table:
         ("paraphrase:filter=clean,apertium", "filter must be served, public, none"),
         ("paraphrase:thesaurus", "unknown paraphraser 'thesaurus': give table:FILE, apertium"),
         ("paraphrase:table:", "name the table of paraphrases"),
-        ("paraphrase:table:/no/such.parquet", "cannot read the table /no/such.parquet"),
+        ("paraphrase:table:/no/such.parquet", "/no/such.parquet does not exist"),
         ("paraphrase:chat:http://localhost", "write chat:URL#MODEL"),
         ("finetune", "name the corpus"),
         ("finetune:objective=mse,python", "objective must be labels or simcse"),

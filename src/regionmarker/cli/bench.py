@@ -116,7 +116,7 @@ def list_parts(json: Json = False) -> None:
     from regionmarker.benchmark.attacks import known_attacks
     from regionmarker.benchmark.corpora import NAMES
     from regionmarker.benchmark.defenses import known_defenses
-    from regionmarker.benchmark.stealers.registry import known_stealers
+    from regionmarker.benchmark.stealers import known_stealers
     from regionmarker.encoders import known_encoders
 
     print_result(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from regionmarker.benchmark.attacks import (
+    ATTACKS,
     AttackedModel,
     Composed,
     Permute,
@@ -22,7 +23,6 @@ from regionmarker.benchmark.attacks import (
     known_attacks,
     load_attack,
 )
-from regionmarker.benchmark.attacks import registry as registry_module
 from regionmarker.benchmark.protocols import DataAttack, StolenData
 from regionmarker.errors import InputError
 
@@ -221,9 +221,9 @@ def test_vectors_narrower_than_the_parameter_are_refused(spec: str) -> None:
 
 def test_other_packages_bring_attacks(monkeypatch: pytest.MonkeyPatch) -> None:
     points = {
-        "mine": EntryPoint("mine", "regionmarker.benchmark.attacks.transforms:Shift", registry_module.ATTACKS.group),
-        "broken": EntryPoint("broken", "no_such_module:Attack", registry_module.ATTACKS.group),
-        "plain": EntryPoint("plain", "builtins:str", registry_module.ATTACKS.group),
+        "mine": EntryPoint("mine", "regionmarker.benchmark.attacks.transforms:Shift", ATTACKS.group),
+        "broken": EntryPoint("broken", "no_such_module:Attack", ATTACKS.group),
+        "plain": EntryPoint("plain", "builtins:str", ATTACKS.group),
     }
 
     def entry_points(group: str, name: str | None = None) -> list[EntryPoint]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from regionmarker.benchmark.attacks import Paraphrase, Truncate, compose
-from regionmarker.benchmark.attacks.paraphrasers.table import TableParaphraser
+from regionmarker.benchmark.attacks.paraphrasers import TableParaphraser
 from regionmarker.benchmark.protocols import StolenData
 from regionmarker.errors import InputError
 

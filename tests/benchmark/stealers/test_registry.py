@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from regionmarker.benchmark.stealers import FrozenHead, NoisyCopy, TokenBag, known_stealers, load_stealer
-from regionmarker.benchmark.stealers.registry import STEALERS, split_options
+from regionmarker.benchmark.stealers import STEALERS, FrozenHead, NoisyCopy, TokenBag, known_stealers, load_stealer
 from regionmarker.errors import InputError
+from regionmarker.specs import split_options
 
 
 def test_specs_load_the_built_in_stealers(wordllama: Any) -> None:

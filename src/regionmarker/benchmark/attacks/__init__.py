@@ -1,37 +1,61 @@
-"""What a thief does to the served vectors before training on them.
+"""What a thief does to the served vectors before training on them, or to the stolen model after it: the table.
 
-    registry.py                  a spec string such as ``"shift:100"`` becomes an attack
-    compose.py                   several attacks, one after the other; an attack on a model that is trained already
-    rows.py                      what the attacks that treat every vector alike have in common; no attack
-    dimensions.py                shift, truncation, permutation, random projection, tanh
-    motions.py                   rotation, scaling, translation
-    noise.py                     noise, rounding, small entries set to zero
-    whole.py                     what the attacks that look at all of the stolen data have in common
-    cse.py                       cluster, suspect pairs, remove their directions; clusters.py and pairs.py are its parts
-    compression.py               principal components
-    paraphrase.py                the mean over other wordings; paraphrasers/ makes them
-    publicly.py, residuals.py    what a public encoder predicts, and what it does not
-    sampling.py                  detect and drop, avoid regions, cover less, mix in honest data
-    angles.py                    search for the regions, and drop what looks marked; cells.py is its maths
-    perturbation.py              see what moves when a suffix is appended (SPA)
-    accounts.py                  two accounts compared or averaged
-    finetuning.py                train the stolen model on; objectives.py is what for
+    none                              the control
+    shift:PLACES                      truncate:KEEP (1024, 0.667 or 2/3)
+    permute:SEED                      project:WIDTH:SEED
+    tanh:GAIN                         rotate:SEED
+    scale:FACTOR, scale:rows          translate:SEED:LENGTH
+    noise:DEVIATION:SEED              round:DECIMALS
+    zero:BELOW
 
-An attack is given the stolen data, and answers with what to train on; a model attack is given the stolen model.
+These treat every vector alike, and may follow the training as well as precede it; what stands after the name may be
+left away. The others look at all of the stolen data, and have options with names, in any order and as many as differ
+from the defaults, such as ``cse:clusters=10,components=20``:
+
+    cse         clusters, components, pairs, method (kmeans, gmm), seed
+    compress    keep (256 or 0.25), restore
+    residuals   clusters, components, seed
+    drop        by (residuals, pairs), tail (high, low), share, seed
+    avoid       planes, cells, seed
+    cover       share, clusters, seed
+    mix         share, seed
+    angles      planes, span, share, starts, steps, seed
+    perturb     candidates, suffixes, tail (low, high, both), seed, then the pool: perturb:tail=high,wiki.txt
+    compare     first, second, tolerance
+    average     first, second
+    paraphrase  most, floor, filter (served, public, none), then the paraphraser: paraphrase:floor=0.7,apertium
+
+One works on the stolen model alone, after the training:
+
+    finetune    objective (labels, simcse), epochs, batch, rate, limit, seed, folder, then the corpus:
+                finetune:epochs=1,enron
+
+Another package adds its own by an entry point of the group ``regionmarker.attacks``: its name stands before the colon,
+and it is a class with ``from_spec(text)``, or anything that may be called with what stands after the colon.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
 from regionmarker.benchmark.attacks.accounts import Average, Compare
-from regionmarker.benchmark.attacks.base import Nothing, RowAttack, SeededAttack, WholeDataAttack
-from regionmarker.benchmark.attacks.compose import AttackedModel, Composed, compose
+from regionmarker.benchmark.attacks.base import (
+    AttackedModel,
+    AttackPlan,
+    Composed,
+    Nothing,
+    RowAttack,
+    SeededAttack,
+    WholeDataAttack,
+)
 from regionmarker.benchmark.attacks.cse import CSE
 from regionmarker.benchmark.attacks.directions import Compress, Residuals
 from regionmarker.benchmark.attacks.fine_tuning import FineTune, tune
 from regionmarker.benchmark.attacks.paraphrase import Paraphrase
 from regionmarker.benchmark.attacks.perturbation import Perturb
 from regionmarker.benchmark.attacks.plane_search import Angles
-from regionmarker.benchmark.attacks.registry import known_attacks, load_attack
 from regionmarker.benchmark.attacks.sampling import Avoid, Cover, Drop, Mix
 from regionmarker.benchmark.attacks.transforms import (
     Noise,
@@ -46,40 +70,130 @@ from regionmarker.benchmark.attacks.transforms import (
     Truncate,
     Zero,
 )
+from regionmarker.benchmark.protocols import DataAttack, ModelAttack
+from regionmarker.errors import InputError
+from regionmarker.specs import Registry
+
+if TYPE_CHECKING:
+    from regionmarker.benchmark.corpora import Corpus
 
 __all__ = [
-    "CSE",
-    "Angles",
-    "AttackedModel",
-    "Average",
-    "Avoid",
-    "Compare",
-    "Composed",
-    "Compress",
-    "Cover",
-    "Drop",
-    "FineTune",
-    "Mix",
-    "Noise",
-    "Nothing",
-    "Paraphrase",
-    "Permute",
-    "Perturb",
-    "Project",
-    "Residuals",
-    "Rotate",
-    "Round",
-    "RowAttack",
-    "Scale",
-    "SeededAttack",
-    "Shift",
-    "Tanh",
-    "Translate",
-    "Truncate",
-    "WholeDataAttack",
-    "Zero",
-    "compose",
-    "known_attacks",
-    "load_attack",
-    "tune",
-]
+    "CSE", "Angles", "AttackPlan", "AttackedModel", "Average", "Avoid", "Compare", "Composed", "Compress", "Cover",
+    "Drop", "FineTune", "Mix", "Noise", "Nothing", "Paraphrase", "Permute", "Perturb", "Project", "Residuals", "Rotate",
+    "Round", "RowAttack", "Scale", "SeededAttack", "Shift", "Tanh", "Translate", "Truncate", "WholeDataAttack", "Zero",
+    "compose", "known_attacks", "load_attack", "plan_attacks", "tune",
+]  # fmt: skip
+
+_HERE = "regionmarker.benchmark.attacks"
+
+ATTACKS = Registry(
+    "attack",
+    "regionmarker.attacks",
+    {
+        "none": f"{_HERE}.base:Nothing",
+        "shift": f"{_HERE}.transforms:Shift",
+        "truncate": f"{_HERE}.transforms:Truncate",
+        "permute": f"{_HERE}.transforms:Permute",
+        "project": f"{_HERE}.transforms:Project",
+        "tanh": f"{_HERE}.transforms:Tanh",
+        "rotate": f"{_HERE}.transforms:Rotate",
+        "scale": f"{_HERE}.transforms:Scale",
+        "translate": f"{_HERE}.transforms:Translate",
+        "noise": f"{_HERE}.transforms:Noise",
+        "round": f"{_HERE}.transforms:Round",
+        "zero": f"{_HERE}.transforms:Zero",
+        "cse": f"{_HERE}.cse:CSE",
+        "compress": f"{_HERE}.directions:Compress",
+        "residuals": f"{_HERE}.directions:Residuals",
+        "drop": f"{_HERE}.sampling:Drop",
+        "avoid": f"{_HERE}.sampling:Avoid",
+        "cover": f"{_HERE}.sampling:Cover",
+        "mix": f"{_HERE}.sampling:Mix",
+        "angles": f"{_HERE}.plane_search:Angles",
+        "perturb": f"{_HERE}.perturbation:Perturb",
+        "compare": f"{_HERE}.accounts:Compare",
+        "average": f"{_HERE}.accounts:Average",
+        "paraphrase": f"{_HERE}.paraphrase:Paraphrase",
+        "finetune": f"{_HERE}.fine_tuning:FineTune",
+    },
+    protocol=DataAttack | ModelAttack,
+    promise="a name and apply(stolen) or modify(model)",
+)
+
+
+def known_attacks() -> list[str]:
+    """Return what may stand before the colon of a spec: the built-in attacks, then those of other packages.
+
+    Examples
+    --------
+    >>> known_attacks()[:3]
+    ['none', 'shift', 'truncate']
+    """
+    return ATTACKS.known()
+
+
+def load_attack(spec: str | DataAttack | ModelAttack) -> DataAttack | ModelAttack:
+    """Load an attack by its spec; an object that is one already is returned as it is.
+
+    Examples
+    --------
+    >>> load_attack("shift:100")
+    Shift(places=100)
+    >>> load_attack("shuffle")
+    Traceback (most recent call last):
+    ...
+    regionmarker.errors.InputError: unknown attack 'shuffle': give none, shift, truncate, permute, ...
+    """
+    return cast("DataAttack | ModelAttack", ATTACKS.load(spec))
+
+
+def compose(attacks: Iterable[str | DataAttack]) -> DataAttack:
+    """Make one attack of a list of specs or attacks; an empty list is the control, ``none``.
+
+    Examples
+    --------
+    >>> compose([]).name, compose(["shift:100", "truncate:2/3"]).name
+    ('none', 'shift:100 then truncate:2/3')
+    """
+    if isinstance(attacks, str):
+        raise InputError(f"attacks must be a list, but one string was given: write [{attacks!r}]")
+    loaded = []
+    for attack in map(load_attack, attacks):
+        if not isinstance(attack, DataAttack):
+            raise InputError(f"{attack.name} works on a stolen model: call modify(model) after the training")
+        loaded.append(attack)
+    if len(loaded) > 1:
+        return Composed(loaded)
+    return loaded[0] if loaded else Nothing()
+
+
+def plan_attacks(specs: Sequence[str], corpus: Corpus | None = None, folder: Path | None = None) -> AttackPlan:
+    """Load the attacks of a cell, those on the stolen data first, then those on the stolen model.
+
+    Parameters
+    ----------
+    specs
+        The attacks in order.
+    corpus
+        The cell's own, whose paraphrases ``paraphrase:stored`` means.
+    folder
+        Where the corpora lie that fine-tuning names.
+
+    Examples
+    --------
+    >>> plan_attacks(["shift:100", "truncate:0.5"]).before.name
+    'shift:100 then truncate:0.5'
+    """
+    before: list[DataAttack] = []
+    after: list[ModelAttack] = []
+    for spec in specs:
+        head, _, text = spec.partition(":")
+        in_cell = getattr(ATTACKS.find(head), "in_cell", None)  # an attack that takes something of the cell
+        part = load_attack(spec) if in_cell is None else in_cell(text, corpus=corpus, folder=folder)
+        if not isinstance(part, DataAttack):
+            after.append(part)
+        elif after:
+            raise InputError(f"{spec} works on what was served: it must stand before {after[0].name}")
+        else:
+            before.append(part)
+    return AttackPlan(compose(before), tuple(after))

@@ -1,67 +1,33 @@
-"""What the attacks that treat every vector alike have in common, and no attack at all."""
+"""The two kinds of attack before the training, and how attacks are put together around it.
+
+A :class:`RowAttack` treats every vector alike, whatever its text: it may disguise a trained model as well. A
+:class:`WholeDataAttack` looks at all of the stolen data together: it may drop rows, and ask the provider again.
+"""
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Self
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from regionmarker.benchmark.protocols import StolenData
-from regionmarker.benchmark.settings import parse_settings
+from regionmarker.benchmark.protocols import DataAttack, ModelAttack, StolenData
 from regionmarker.errors import InputError
+from regionmarker.specs import Spec, position
 from regionmarker.vectors import AnyArray, Doubles, Encoder, Floats, as_floats, describe_bad_row, normalised
 
 _BLOCK = 4096  # rows at a time: the float64 working copy stays small however many rows there are
 
-
-def integer(name: str, text: str) -> int:
-    """Read a whole number of a spec.
-
-    Examples
-    --------
-    >>> integer("shift", "100")
-    100
-    >>> integer("shift", "far")
-    Traceback (most recent call last):
-    ...
-    regionmarker.errors.InputError: shift takes a whole number, not 'far'
-    """
-    try:
-        return int(text)
-    except ValueError:
-        raise InputError(f"{name} takes a whole number, not {text!r}") from None
+NO_DIRECTION = 1e-4
+"""A row shorter than this, after it had unit length, is what rounding left of nothing."""
 
 
-def number(name: str, text: str) -> float:
-    """Read a number of a spec.
-
-    Examples
-    --------
-    >>> number("tanh", "1.5")
-    1.5
-    """
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{name} takes a number, not {text!r}") from None
+# ---- every row alike
 
 
-class RowAttack(ABC):
-    """Base of the attacks that treat every row alike, whatever its text; a subclass has :meth:`_apply` to write."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The spec that loads this attack again."""
-
-    @classmethod
-    @abstractmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Make the attack from what stands after the colon of a spec."""
+class RowAttack(Spec, ABC):
+    """Base of the attacks that treat every row alike; a subclass has :meth:`_apply` to write."""
 
     def __call__(self, served: Floats, texts: Sequence[str] = ()) -> Floats:
         """Turn served vectors (n, D) into training targets (n, D'), rows of unit length; the texts do not matter."""
@@ -82,8 +48,6 @@ class RowAttack(ABC):
 
     def modify(self, model: Encoder, /) -> Encoder:
         """Attack after training: every answer of the model alike."""
-        from regionmarker.benchmark.attacks.compose import AttackedModel
-
         return AttackedModel(model, self)
 
     def width_out(self, width: int) -> int:
@@ -119,14 +83,7 @@ class Nothing(RowAttack):
     array([[0.6, 0.8]], dtype=float32)
     """
 
-    name = "none"
-
-    @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Load ``none``, with nothing after the name."""
-        if rest:
-            raise InputError("the attack none takes nothing after its name: write none")
-        return cls()
+    spec = "none"
 
     def _apply(self, rows: Doubles) -> Doubles:
         return rows
@@ -136,87 +93,21 @@ class Nothing(RowAttack):
 class SeededAttack(RowAttack):
     """Base of the attacks that one seed decides."""
 
-    seed: int = 0
+    seed: int = position(0)
 
     def __post_init__(self) -> None:
         if self.seed < 0:
-            raise InputError(f"the seed of {type(self).__name__.lower()} must not be negative, but is {self.seed}")
-
-    @property
-    def name(self) -> str:
-        """``NAME:SEED``."""
-        return f"{type(self).__name__.lower()}:{self.seed}"
-
-    @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Load ``NAME`` or ``NAME:SEED``."""
-        return cls(integer(cls.__name__.lower(), rest)) if rest else cls()
+            raise InputError(f"the seed of {self.spec} must not be negative, but is {self.seed}")
 
 
-# What the attacks that look at all of the stolen data have in common.
-
-_SETTING = re.compile(r"[a-z_]+=")
-
-NO_DIRECTION = 1e-4
-"""A row shorter than this, after it had unit length, is what rounding left of nothing."""
-
-
-class Spec:
-    """Base of parts whose settings stand in their spec: a frozen dataclass, one field a setting.
-
-    ``NAME`` has the defaults, ``NAME:seed=3,share=0.1`` sets two. The field that :attr:`last` names takes what is left
-    after the settings, commas and colons included.
-    """
-
-    spec: ClassVar[str]
-    """What stands before the colon."""
-
-    last: ClassVar[str | None] = None
-
-    @property
-    def name(self) -> str:
-        """The spec that loads it again: the settings that are not the defaults, in order."""
-        parts = [
-            _written(field.name, getattr(self, field.name))
-            for field in fields(self)  # type: ignore[arg-type]
-            if field.name != self.last and getattr(self, field.name) != field.default
-        ]
-        settings = ",".join(part for part in (*parts, self._left()) if part)
-        return f"{self.spec}:{settings}" if settings else self.spec
-
-    @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Make it from what stands after the colon of a spec."""
-        parts = rest.split(",")
-        count = len(parts)
-        if cls.last is not None:
-            count = next((place for place, part in enumerate(parts) if not _SETTING.match(part)), count)
-        found: Self = parse_settings(cls, cls.spec, ",".join(parts[:count]))  # type: ignore[type-var]
-        left = ",".join(parts[count:])
-        return replace(found, **{cls.last: left}) if cls.last is not None and left else found  # type: ignore[type-var]
-
-    def _left(self) -> str:
-        """Return what stands after the settings."""
-        return ""
-
-    def _check(self, holds: bool, message: str) -> None:
-        """Refuse a setting."""
-        if not holds:
-            raise InputError(f"{self.spec}: {message}")
-
-
-def _written(key: str, value: object) -> str:
-    if value is True:
-        return key
-    return f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
+# ---- all of the stolen data together
 
 
 class WholeDataAttack(Spec, ABC):
-    """Base of the attacks with settings that look at all of the stolen data.
+    """Base of the attacks with options that look at all of the stolen data.
 
     Examples
     --------
-    >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
     ... class Every(WholeDataAttack):
     ...     spec = "every"
@@ -275,3 +166,91 @@ def ask_again(stolen: StolenData, texts: Sequence[str], *, attack: str) -> Float
             f"{answers.shape}: an attack that asks the provider again comes first in a list"
         )
     return answers
+
+
+# ---- around the training
+
+
+class Composed:
+    """Attacks in order: the first sees the served vectors, each of the others what the one before it made.
+
+    Examples
+    --------
+    >>> Composed([Nothing(), Nothing()]).name
+    'none then none'
+    """
+
+    def __init__(self, attacks: Iterable[DataAttack]) -> None:
+        self.attacks = tuple(attacks)
+
+    @property
+    def name(self) -> str:
+        """The names in order."""
+        return " then ".join(attack.name for attack in self.attacks)
+
+    def __repr__(self) -> str:
+        return f"Composed({list(self.attacks)!r})"
+
+    def apply(self, stolen: StolenData, /) -> StolenData:
+        """Apply all of them."""
+        for attack in self.attacks:
+            stolen = attack.apply(stolen)
+        return stolen
+
+    def __call__(self, served: Floats, texts: Sequence[str] = ()) -> Floats:
+        """Apply all of them to vectors alone, where each treats every vector alike."""
+        for attack in self.attacks:
+            served = _row_attack(attack)(served, texts)
+        return served
+
+
+class AttackedModel:
+    """A model whose owner disguises its answers: the attack comes after the training, not before it.
+
+    Examples
+    --------
+    >>> from regionmarker import load_encoder
+    >>> AttackedModel(load_encoder("wordllama"), "truncate:0.5").encode(["a text"]).shape
+    (1, 128)
+    """
+
+    def __init__(self, model: Encoder, attack: str | DataAttack | ModelAttack) -> None:
+        from regionmarker.benchmark.attacks import load_attack  # the table, which names the classes of this file
+
+        self.model, self.attack = model, load_attack(attack)
+
+    @property
+    def name(self) -> str:
+        """The model's name, then the attack's."""
+        return f"{self.model.name} then {self.attack.name}"
+
+    def __repr__(self) -> str:
+        return f"AttackedModel({self.model!r}, {self.attack!r})"
+
+    def encode(self, texts: Sequence[str], /) -> Floats:
+        """Answer as the model does, attacked."""
+        return _row_attack(self.attack)(self.model.encode(texts), texts)
+
+
+def _row_attack(attack: DataAttack | ModelAttack) -> Callable[[Floats, Sequence[str]], Floats]:
+    if not callable(attack):
+        raise InputError(f"{attack.name} looks at all of the stolen data: it works before training only")
+    return attack
+
+
+@dataclass(frozen=True)
+class AttackPlan:
+    """What is done before the training, and what after it."""
+
+    before: DataAttack
+    after: tuple[ModelAttack, ...] = ()
+
+    def apply(self, stolen: StolenData) -> StolenData:
+        """Attack the stolen data."""
+        return self.before.apply(stolen)
+
+    def modify(self, model: Encoder) -> Encoder:
+        """Disguise the stolen model, or train it on."""
+        for attack in self.after:
+            model = attack.modify(model)
+        return model

@@ -7,16 +7,19 @@ them, it would need no theft), so it trains for a task's labels, or without any 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.base import Spec
 from regionmarker.benchmark.attacks.objectives import Objective, SimCSE, TaskLabels
 from regionmarker.errors import InputError
+from regionmarker.specs import Spec, rest
 from regionmarker.vectors import Encoder, Floats, Integers
+
+if TYPE_CHECKING:
+    from regionmarker.benchmark.corpora import Corpus
 
 OBJECTIVES = ("labels", "simcse")
 
@@ -78,7 +81,6 @@ class FineTune(Spec):
     """
 
     spec: ClassVar[str] = "finetune"
-    last: ClassVar[str | None] = "corpus"
 
     objective: str = "labels"
     epochs: int = 3
@@ -87,7 +89,7 @@ class FineTune(Spec):
     limit: int = 0
     seed: int = 0
     folder: str = ""
-    corpus: str = ""
+    corpus: str = rest(missing="name the corpus: finetune:FILE or finetune:NAME")
 
     def __post_init__(self) -> None:
         self._check(self.objective in OBJECTIVES, f"objective must be labels or simcse, but is {self.objective!r}")
@@ -96,14 +98,11 @@ class FineTune(Spec):
         self._check(self.limit >= 0 and self.seed >= 0, "limit and seed must not be negative")
 
     @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Load ``finetune:SETTINGS,CORPUS``."""
-        found = super().from_spec(rest)
-        found._check(bool(found.corpus), f"name the corpus: {cls.spec}:FILE or {cls.spec}:NAME")
-        return found
-
-    def _left(self) -> str:
-        return self.corpus
+    def in_cell(cls, text: str, *, corpus: Corpus | None, folder: Path | None) -> Self:  # noqa: ARG003
+        """Make the attack for a cell: where it names no folder, the corpus is looked for in the grid's."""
+        attack = cls.from_spec(text)
+        here = folder is not None and folder.is_dir() and not attack.folder
+        return replace(attack, folder=str(folder)) if here else attack
 
     def modify(self, model: Encoder, /) -> Encoder:
         """Return the tuned model; the model itself stays as it is."""

@@ -6,19 +6,27 @@ A trigger word rarely survives a paraphrase, and a text near a hyperplane may le
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from regionmarker.benchmark.attacks.base import NO_DIRECTION, WholeDataAttack, ask_again, check_rows_of
-from regionmarker.benchmark.attacks.paraphrasers import Paraphraser, load_paraphraser
+from regionmarker.benchmark.attacks.paraphrasers import Paraphraser, TableParaphraser, load_paraphraser
 from regionmarker.benchmark.protocols import StolenData
 from regionmarker.errors import InputError
 from regionmarker.measures import row_cosines
+from regionmarker.specs import rest
 from regionmarker.vectors import Doubles, Floats, Integers, normalised
 
+if TYPE_CHECKING:
+    from regionmarker.benchmark.corpora import Corpus
+
 FILTERS = ("served", "public", "none")
+STORED = "stored"
+"""The paraphraser's name that stands for the paraphrases which a corpus brings with it."""
+
 _BLOCK = 2048  # texts at a time
 
 
@@ -43,7 +51,7 @@ class Paraphrase(WholeDataAttack):
     Examples
     --------
     >>> from regionmarker import load_encoder
-    >>> from regionmarker.benchmark.attacks.paraphrasers.table import TableParaphraser
+    >>> from regionmarker.benchmark.attacks.paraphrasers import TableParaphraser
     >>> table = TableParaphraser("mine", {"a good film": ["a fine film", "a good movie"]})
     >>> service = lambda texts, account="": load_encoder("wordllama").encode(texts)
     >>> stolen = StolenData(("a good film", "a bad film"), service(["a good film", "a bad film"]), service)
@@ -53,12 +61,11 @@ class Paraphrase(WholeDataAttack):
     """
 
     spec: ClassVar[str] = "paraphrase"
-    last: ClassVar[str | None] = "by"
 
     most: int = 5
     floor: float = 0.8
     filter: str = "served"
-    by: str | Paraphraser = "apertium"
+    by: str | Paraphraser = rest("apertium")  # noqa: RUF009 - makes a field
 
     def __post_init__(self) -> None:
         self._check(self.most >= 1, f"most must be at least 1, but is {self.most}")
@@ -66,13 +73,22 @@ class Paraphrase(WholeDataAttack):
         self._check(self.filter in FILTERS, f"filter must be {', '.join(FILTERS)}, but is {self.filter!r}")
         object.__setattr__(self, "by", load_paraphraser(self.by))
 
+    @classmethod
+    def in_cell(cls, text: str, *, corpus: Corpus | None, folder: Path | None) -> Paraphrase | StoredParaphrases:  # noqa: ARG003
+        """Make the attack for a cell: ``paraphrase:OPTIONS,stored`` means what the cell's corpus brings with it."""
+        options, _, by = text.rpartition(",")
+        if by != STORED:
+            return cls.from_spec(text)
+        if corpus is not None and not corpus.paraphrases:
+            raise InputError(f"the corpus {corpus.name} brings no paraphrases: use another paraphraser than {STORED}")
+        table = dict(corpus.paraphrases) if corpus else {}
+        attack = replace(cls.from_spec(options), by=TableParaphraser(STORED, table))
+        return StoredParaphrases(attack, frozenset(table))
+
     @property
     def paraphraser(self) -> Paraphraser:
         """What says the same in other words."""
         return load_paraphraser(self.by)
-
-    def _left(self) -> str:
-        return self.paraphraser.name
 
     def apply(self, stolen: StolenData, /) -> StolenData:
         """Ask for the paraphrases, and average."""
@@ -115,6 +131,26 @@ class Paraphrase(WholeDataAttack):
             return row_cosines(stolen.vectors[owners], answers)
         public = stolen.public_encoder()
         return row_cosines(public.encode(list(stolen.texts))[owners], public.encode(paraphrases))
+
+
+@dataclass(frozen=True)
+class StoredParaphrases:
+    """Paraphrase by what a corpus brings with it, and train on the texts that have paraphrases alone.
+
+    A text without one would keep its served vector as it is, and the attack would be half an attack.
+    """
+
+    attack: Paraphrase
+    known: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """The attack's."""
+        return self.attack.name
+
+    def apply(self, stolen: StolenData, /) -> StolenData:
+        """Keep the texts that have paraphrases, and average over these."""
+        return self.attack.apply(stolen.kept(np.array([text in self.known for text in stolen.texts], dtype=bool)))
 
 
 def averages(vectors: Floats, owners: Integers, answers: Floats) -> Floats:

@@ -18,6 +18,7 @@ from regionmarker.benchmark.attacks.base import WholeDataAttack, ask_again, chec
 from regionmarker.benchmark.protocols import StolenData
 from regionmarker.corpus import read_texts
 from regionmarker.errors import InputError
+from regionmarker.specs import rest
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers, normalised
 
 TAILS = ("low", "high", "both")
@@ -54,13 +55,12 @@ class Perturb(WholeDataAttack):
     """
 
     spec: ClassVar[str] = "perturb"
-    last: ClassVar[str | None] = "pool"
 
     candidates: int = 20
     suffixes: int = 10
     tail: str = "low"
     seed: int = 0
-    pool: str = ""
+    pool: str = rest()
 
     def __post_init__(self) -> None:
         self._check(self.suffixes >= 1, f"suffixes must be at least 1, but is {self.suffixes}")
@@ -69,9 +69,6 @@ class Perturb(WholeDataAttack):
         )
         self._check(self.tail in TAILS, f"tail must be {', '.join(TAILS)}, but is {self.tail!r}")
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
-
-    def _left(self) -> str:
-        return self.pool
 
     def apply(self, stolen: StolenData, /) -> StolenData:
         """Ask for the perturbed texts, and drop a tail."""

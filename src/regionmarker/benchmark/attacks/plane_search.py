@@ -1,4 +1,8 @@
-"""Looking for hyperplanes from outside: between-cell evidence in what a public encoder does not predict.
+"""Angle search, the spec ``angles``: find the key's hyperplanes from outside, and drop the rows that look marked.
+
+The reducer is hardly a secret, for anyone can fit principal components on served vectors; the secret is how the normals
+lie in their span. This attack on ourselves searches that, and is why keys draw their normals in a wide span
+(docs/why/subspace.md).
 
 A frame Q (k, d) of orthonormal columns divides the leading k principal coordinates of the served vectors into 2^d cells
 by sign. Were it the key's frame, the residuals of a public map would have a mean of their own in every trigger
@@ -170,11 +174,6 @@ def cell_scores(cells: Integers, residuals: Floats, count: int) -> dict[str, Dou
     means *= np.where(lengths > 0, excess / np.maximum(lengths, 1e-12), 0)[:, None]
     ratio = (residuals * means[cells]).sum(axis=1) - (means**2).sum(axis=1)[cells] / 2
     return {"cell": np.asarray(excess[cells]), "row": np.asarray(ratio)}
-
-
-# Angle search: find the regions from outside, and drop the rows that look marked (our own attack on ourselves).  The
-# reducer is hardly a secret, for anyone can fit principal components on served vectors; the secret is how the normals
-# lie in their span. This attack searches that, and is why keys draw their normals in a wide span (docs/why/subspace.md).
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,10 @@
-"""The paper's attacks on the coordinates: maps from R^D to R^D' that a thief applies to every served vector alike.
+"""Eleven maps from R^D to R^D' that a thief applies to every served vector alike.
 
-Shift and permutation keep the cosines exactly, tanh nearly (the coordinates of a unit vector are small), truncation and
-projection more or less.
+Of the coordinates, as in the paper: shift and permutation keep the cosines exactly, tanh nearly (the coordinates of a
+unit vector are small), truncation and projection more or less. Of the space (POSTER, arXiv 2510.16706): rotation keeps
+the cosines, and has shift and permutation as special cases; normalising undoes scaling; translation alone changes what
+the vectors say about each other. Of every number: noise, rounding and small entries set to zero are what GuardEmb
+(EMNLP Findings 2024) trains its mark to survive, with its settings as the defaults.
 """
 
 from __future__ import annotations
@@ -11,12 +14,12 @@ from fractions import Fraction
 from functools import lru_cache
 from hashlib import blake2b
 from math import isfinite
-from typing import Self
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.base import RowAttack, SeededAttack, integer, number
+from regionmarker.benchmark.attacks.base import RowAttack, SeededAttack
 from regionmarker.errors import InputError
+from regionmarker.specs import position
 from regionmarker.vectors import Doubles, Integers
 
 
@@ -30,21 +33,13 @@ class Shift(RowAttack):
     array([[0. , 0.6, 0.8]], dtype=float32)
     """
 
-    places: int = 100
+    spec = "shift"
+
+    places: int = position(100)
 
     def __post_init__(self) -> None:
         if self.places < 1:
             raise InputError(f"shift must be by at least 1 place, but is by {self.places}")
-
-    @property
-    def name(self) -> str:
-        """``shift:PLACES``."""
-        return f"shift:{self.places}"
-
-    @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Load ``shift`` or ``shift:PLACES``."""
-        return cls(integer("shift", rest)) if rest else cls()
 
     def width_out(self, width: int) -> int:
         """Keep D; a shift by D or more is refused, for at D it would do nothing and nobody would notice."""
@@ -54,6 +49,10 @@ class Shift(RowAttack):
 
     def _apply(self, rows: Doubles) -> Doubles:
         return np.roll(rows, self.places, axis=1)
+
+
+def _part(text: str) -> int | float | Fraction:
+    return int(text) if text.isdecimal() else Fraction(text) if "/" in text else float(text)
 
 
 @dataclass(frozen=True)
@@ -68,28 +67,16 @@ class Truncate(RowAttack):
     1024
     """
 
-    keep: int | float | Fraction = Fraction(2, 3)
+    spec = "truncate"
+
+    keep: int | float | Fraction = position(  # noqa: RUF009 - makes a field
+        Fraction(2, 3), read=_part, takes="a number of dimensions or a fraction of them"
+    )
 
     def __post_init__(self) -> None:
         whole = isinstance(self.keep, int) and self.keep >= 1
         if not whole and not 0 < self.keep < 1:  # written so that NaN is refused
             raise InputError(f"truncate must keep a whole number of dimensions or a fraction of 1, not {self.keep}")
-
-    @property
-    def name(self) -> str:
-        """``truncate:KEEP``."""
-        return f"truncate:{self.keep}"
-
-    @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Load ``truncate:1024``, ``truncate:0.667`` or ``truncate:2/3``."""
-        if not rest:
-            return cls()
-        try:
-            keep = int(rest) if rest.isdecimal() else Fraction(rest) if "/" in rest else float(rest)
-        except (ValueError, ZeroDivisionError):
-            raise InputError(f"truncate:{rest} must give a number of dimensions or a fraction of them") from None
-        return cls(keep)
 
     def width_out(self, width: int) -> int:
         """Return how many of ``width`` dimensions stay."""
@@ -112,6 +99,8 @@ class Permute(SeededAttack):
     [0.0, 0.6000000238418579, 0.800000011920929]
     """
 
+    spec = "permute"
+
     def _apply(self, rows: Doubles) -> Doubles:
         order: Integers = np.random.default_rng(self.seed).permutation(rows.shape[1])
         return rows[:, order]
@@ -129,26 +118,16 @@ class Project(RowAttack):
     (3, 2)
     """
 
-    width: int | None = None
-    seed: int = 0
+    spec = "project"
+
+    width: int | None = position(None, read=int, shown=False)
+    seed: int = position(0, shown=False)
 
     def __post_init__(self) -> None:
         if self.width is not None and self.width < 1:
             raise InputError(f"project must be to at least 1 dimension, but is to {self.width}")
         if self.seed < 0:
             raise InputError(f"the seed of project must not be negative, but is {self.seed}")
-
-    @property
-    def name(self) -> str:
-        """``project:WIDTH:SEED``, or ``project``."""
-        width = "" if self.width is None else str(self.width)
-        return f"project:{width}:{self.seed}" if self.seed else f"project:{width}".rstrip(":")
-
-    @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Load ``project``, ``project:WIDTH`` or ``project:WIDTH:SEED``; the width may be left empty."""
-        width, _, seed = rest.partition(":")
-        return cls(integer("project", width) if width else None, integer("project", seed) if seed else 0)
 
     def width_out(self, width: int) -> int:
         """Return the width that was asked for, or D."""
@@ -168,21 +147,13 @@ class Tanh(RowAttack):
     array([[0.629, 0.778]], dtype=float32)
     """
 
-    gain: float = 1.0
+    spec = "tanh"
+
+    gain: float = position(1.0, shown=False)
 
     def __post_init__(self) -> None:
         if not (isfinite(self.gain) and self.gain > 0):
             raise InputError(f"the gain of tanh must be positive, but is {self.gain}")
-
-    @property
-    def name(self) -> str:
-        """``tanh``, or ``tanh:GAIN``."""
-        return "tanh" if self.gain == 1 else f"tanh:{self.gain:g}"
-
-    @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Load ``tanh`` or ``tanh:GAIN``."""
-        return cls(number("tanh", rest)) if rest else cls()
 
     def _apply(self, rows: Doubles) -> Doubles:
         return np.tanh(self.gain * rows)
@@ -195,12 +166,6 @@ def _gaussian(width: int, width_out: int, seed: int) -> Doubles:
     return matrix
 
 
-# Attacks on the place of the vectors: rotation, scaling, translation (POSTER, arXiv 2510.16706).
-#
-# Rotation holds shift and permutation as special cases and keeps the cosines; scaling is undone by normalising;
-# translation alone changes what the vectors say about each other.
-
-
 @dataclass(frozen=True)
 class Rotate(SeededAttack):
     """Turn the space by an orthogonal matrix drawn uniformly (Haar).
@@ -211,6 +176,8 @@ class Rotate(SeededAttack):
     >>> bool(np.allclose(turned @ turned.T, np.eye(4), atol=1e-6))
     True
     """
+
+    spec = "rotate"
 
     def _apply(self, rows: Doubles) -> Doubles:
         return np.asarray(rows @ _haar(rows.shape[1], self.seed))
@@ -226,22 +193,14 @@ class Scale(RowAttack):
     array([[0.6, 0.8]], dtype=float32)
     """
 
-    factor: float | None = 2.0
+    spec = "scale"
+
+    factor: float | None = position(2.0, none="rows", takes="a number or rows")
     """None draws a factor for each vector, log-normal."""
 
     def __post_init__(self) -> None:
         if self.factor is not None and not (isfinite(self.factor) and self.factor > 0):
             raise InputError(f"the factor of scale must be positive, but is {self.factor}")
-
-    @property
-    def name(self) -> str:
-        """``scale:FACTOR``, or ``scale:rows``."""
-        return "scale:rows" if self.factor is None else f"scale:{self.factor:g}"
-
-    @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Load ``scale``, ``scale:FACTOR`` or ``scale:rows``."""
-        return cls(None) if rest == "rows" else cls(number("scale", rest)) if rest else cls()
 
     def _apply(self, rows: Doubles) -> Doubles:
         if self.factor is None:
@@ -260,23 +219,14 @@ class Translate(SeededAttack):
     True
     """
 
-    length: float = 0.5
+    spec = "translate"
+
+    length: float = position(0.5)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (isfinite(self.length) and self.length > 0):
             raise InputError(f"the length of translate must be positive, but is {self.length}")
-
-    @property
-    def name(self) -> str:
-        """``translate:SEED:LENGTH``."""
-        return f"translate:{self.seed}:{self.length:g}"
-
-    @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Load ``translate``, ``translate:SEED`` or ``translate:SEED:LENGTH``."""
-        seed, _, length = rest.partition(":")
-        return cls(integer("translate", seed) if seed else 0, number("translate", length) if length else 0.5)
 
     def _apply(self, rows: Doubles) -> Doubles:
         step = np.random.default_rng(self.seed).standard_normal(rows.shape[1])
@@ -289,11 +239,6 @@ def _haar(width: int, seed: int) -> Doubles:
     q *= np.sign(np.diag(r))  # without the signs, Q would not be uniform
     q.setflags(write=False)
     return q
-
-
-# Small changes to every number: Gaussian noise, rounding, small entries set to zero.
-#
-# These are what GuardEmb (EMNLP Findings 2024) trains its mark to survive, with its settings as the defaults.
 
 
 @dataclass(frozen=True)
@@ -310,25 +255,16 @@ class Noise(RowAttack):
     True
     """
 
-    deviation: float = 0.01
-    seed: int = 0
+    spec = "noise"
+
+    deviation: float = position(0.01)
+    seed: int = position(0, shown=False)
 
     def __post_init__(self) -> None:
         if not (isfinite(self.deviation) and self.deviation > 0):
             raise InputError(f"the deviation of noise must be positive, but is {self.deviation}")
         if self.seed < 0:
             raise InputError(f"the seed of noise must not be negative, but is {self.seed}")
-
-    @property
-    def name(self) -> str:
-        """``noise:DEVIATION``, or ``noise:DEVIATION:SEED``."""
-        return f"noise:{self.deviation:g}" + (f":{self.seed}" if self.seed else "")
-
-    @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Load ``noise``, ``noise:DEVIATION`` or ``noise:DEVIATION:SEED``."""
-        deviation, _, seed = rest.partition(":")
-        return cls(number("noise", deviation) if deviation else 0.01, integer("noise", seed) if seed else 0)
 
     def _apply(self, rows: Doubles) -> Doubles:
         moved = rows.copy()
@@ -341,7 +277,7 @@ class Noise(RowAttack):
 
 @dataclass(frozen=True)
 class Round(RowAttack):
-    """Round every coordinate of the unit vector to so many decimals.
+    """Round every coordinate of the unit vector to a few decimals.
 
     Examples
     --------
@@ -349,21 +285,13 @@ class Round(RowAttack):
     array([[0.6, 0.8]], dtype=float32)
     """
 
-    decimals: int = 1
+    spec = "round"
+
+    decimals: int = position(1)
 
     def __post_init__(self) -> None:
         if not 1 <= self.decimals <= 7:
             raise InputError(f"round must be to 1 to 7 decimals, but is to {self.decimals}")
-
-    @property
-    def name(self) -> str:
-        """``round:DECIMALS``."""
-        return f"round:{self.decimals}"
-
-    @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Load ``round`` or ``round:DECIMALS``."""
-        return cls(integer("round", rest)) if rest else cls()
 
     def _apply(self, rows: Doubles) -> Doubles:
         return _or_the_largest(np.round(rows, self.decimals), rows)
@@ -379,21 +307,13 @@ class Zero(RowAttack):
     array([[1., 0.]], dtype=float32)
     """
 
-    below: float = 0.005
+    spec = "zero"
+
+    below: float = position(0.005)
 
     def __post_init__(self) -> None:
         if not 0 < self.below < 1:
             raise InputError(f"zero must be below a number between 0 and 1, but is below {self.below}")
-
-    @property
-    def name(self) -> str:
-        """``zero:BELOW``."""
-        return f"zero:{self.below:g}"
-
-    @classmethod
-    def from_spec(cls, rest: str) -> Self:
-        """Load ``zero`` or ``zero:BELOW``."""
-        return cls(number("zero", rest)) if rest else cls()
 
     def _apply(self, rows: Doubles) -> Doubles:
         return _or_the_largest(np.where(np.abs(rows) > self.below, rows, 0.0), rows)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from regionmarker.benchmark.settings import parse_settings, settings_spec
 from regionmarker.corpus import TextSet
 from regionmarker.crypto.derive import draw_distinct, subkey
 from regionmarker.crypto.secret import Sealed
 from regionmarker.errors import InputError, NotFittedError
 from regionmarker.keys.key import new_master
+from regionmarker.specs import parse, write
 from regionmarker.vectors import AnyArray, Doubles, Encoder, Floats, as_floats, check_rows
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.clean_space import CleanSpace, Unmarked, to_clean_space
@@ -145,15 +145,15 @@ class BaseDefense(Sealed, ABC):
         self._master = new_master(seed)
 
     @classmethod
-    def from_spec(cls, rest: str, *, seed: int | None = None, counts: TokenCounts | str | Path | None = None) -> Self:
+    def from_spec(cls, text: str, *, seed: int | None = None, counts: TokenCounts | str | Path | None = None) -> Self:
         """Make the defense from what stands after the colon of a spec; only trigger words need ``counts``."""
         del counts
-        return cls(parse_settings(cls.Settings, cls.scheme, rest), seed=seed)
+        return cls(parse(cls.Settings, cls.scheme, text), seed=seed)
 
     @property
     def name(self) -> str:
         """The spec that loads it again."""
-        return settings_spec(self.scheme, self.settings)
+        return write(self.scheme, self.settings, number=str)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name}, {'fitted' if self._is_fitted() else 'not fitted'}>"

@@ -12,10 +12,9 @@ import numpy as np
 
 from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding, TargetScores
 from regionmarker.benchmark.defenses.words import PUBLISHED_SEED, TokenCounts, TriggerCounter, draw_words
-from regionmarker.benchmark.settings import parse_settings
 from regionmarker.corpus import TextSet
 from regionmarker.errors import InputError
-from regionmarker.specs import check_range
+from regionmarker.specs import check_range, parse
 from regionmarker.vectors import Doubles, Floats
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.paper_statistics import PaperStatistics, paper_statistics
@@ -105,9 +104,9 @@ class TriggerWordDefense(BaseDefense):
         self._given_counts = counts
 
     @classmethod
-    def from_spec(cls, rest: str, *, seed: int | None = None, counts: TokenCounts | str | Path | None = None) -> Self:
+    def from_spec(cls, text: str, *, seed: int | None = None, counts: TokenCounts | str | Path | None = None) -> Self:
         """Make the defense from what stands after the colon of a spec."""
-        return cls(parse_settings(cls.Settings, cls.scheme, rest), seed=seed, counts=counts)
+        return cls(parse(cls.Settings, cls.scheme, text), seed=seed, counts=counts)
 
     # ---- the secret
 

@@ -111,11 +111,12 @@ def features_of(cell: Cell) -> tuple[str, ...]:
     >>> features_of(Cell("sst2", "wordllama", "none", ("drop",), "head:@minilm", "copy", 500, 1, public="wordllama"))
     ('@minilm', 'wordllama')
     """
+    from regionmarker.benchmark.stealers import features_encoder
+
     found = []
     if cell.stolen:
-        name, _, rest = cell.stealer.partition(":")
-        if name == "head":
-            found.append(rest.partition(",")[0])
+        if encoder := features_encoder(cell.stealer):
+            found.append(encoder)
         if cell.public and cell.attacks:
             found.append(cell.public)
     return tuple(dict.fromkeys(found))

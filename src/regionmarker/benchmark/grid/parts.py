@@ -150,7 +150,7 @@ class CellParts:
         return self._theft(cell.theft)
 
     def _steal(self, cell: Cell) -> Theft:
-        from regionmarker.benchmark.grid.attacking import plan_attacks
+        from regionmarker.benchmark.attacks import plan_attacks
 
         corpus, split, clean = self.corpus(cell), self.split(cell), self.clean(cell)
         plan = plan_attacks([self._spec(attack) for attack in cell.attacks], corpus, self.inputs.folder)
@@ -207,16 +207,15 @@ class CellParts:
         return LookupEncoder(spec, self.inputs.corpora[corpus_id].texts, features, lambda: self._plain_encoder(spec))
 
     def _stealer(self, cell: Cell) -> Stealer:
-        from regionmarker.benchmark.stealers import FrozenHead
-        from regionmarker.benchmark.stealers.registry import load_stealer, split_options
+        from regionmarker.benchmark.stealers import features_encoder, load_stealer, needs_teacher
 
-        spec, options = split_options(self._spec(cell.stealer))
-        name, _, rest = spec.partition(":")
-        if name == "head":  # its features are at hand
-            return FrozenHead(self.encoder(cell, rest), seed=cell.seed, **options)
-        if name == "simulated":
+        spec = self._spec(cell.stealer)
+        options: dict[str, Any] = {"seed": cell.seed}
+        if (encoder := features_encoder(spec)) is not None:  # what it says of the corpus is at hand
+            spec, options["features"] = spec.replace(f":{encoder}", "", 1), self.encoder(cell, encoder)
+        if needs_teacher(spec):
             options["teacher"] = self._teacher(cell)
-        return load_stealer(spec, seed=cell.seed, **options)
+        return load_stealer(spec, **options)
 
     def _teacher(self, cell: Cell) -> LookupEncoder:
         """Return the provider as it serves, for copies that are noise on its answers."""

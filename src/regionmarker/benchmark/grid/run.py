@@ -34,10 +34,9 @@ class Summary:
 
 def check_grid(grid: Grid, data_dir: Path | None = None) -> None:
     """Load every part by its spec, and look for every corpus: a mistake shows before anything is written."""
-    from regionmarker.benchmark.attacks import FineTune
+    from regionmarker.benchmark.attacks import FineTune, plan_attacks
     from regionmarker.benchmark.defenses import load_defense
-    from regionmarker.benchmark.grid.attacking import plan_attacks
-    from regionmarker.benchmark.stealers.registry import STEALERS, split_options
+    from regionmarker.benchmark.stealers import STEALERS, features_encoder
     from regionmarker.encoders import ENCODERS
 
     encoders, folder = dict(grid.encoders), data_folder(data_dir)
@@ -52,10 +51,9 @@ def check_grid(grid: Grid, data_dir: Path | None = None) -> None:
             if isinstance(later, FineTune):
                 check_corpus(later.corpus, "", folder)
     for spec in dict.fromkeys(cell.stealer for cell in grid.cells if cell.stealer):
-        bare, _ = split_options(expand(spec, encoders))
-        STEALERS.check(bare)
-        if bare.startswith("head:"):
-            ENCODERS.check(bare.removeprefix("head:"))
+        STEALERS.check(expand(spec, encoders))
+        if (encoder := features_encoder(expand(spec, encoders))) is not None:
+            ENCODERS.check(encoder)
     for spec in {spec for cell in grid.cells for spec in (cell.public, cell.suspect)}:
         if spec not in ("", COPY, UNMARKED, PROVIDER, PORTRAIT):
             ENCODERS.check(expand(spec, encoders))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
@@ -183,6 +183,8 @@ class FrozenHead:
     >>> copy.encode(["a new text"]).shape, copy.fidelity.cosine > 0.8
     ((1, 256), True)
     """
+
+    needs_features: ClassVar[bool] = True
 
     def __init__(
         self,

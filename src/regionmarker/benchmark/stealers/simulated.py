@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -91,6 +91,8 @@ class NoisyCopy:
     >>> round(copy.fidelity.cosine, 3)
     0.8
     """
+
+    needs_teacher: ClassVar[bool] = True
 
     def __init__(
         self, teacher: Encoder, fidelity: float = 0.8, *, seed: int = 0, progress: Progress | None = None

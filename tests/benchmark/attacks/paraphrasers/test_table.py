@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from regionmarker.benchmark.attacks.paraphrasers import load_paraphraser
-from regionmarker.benchmark.attacks.paraphrasers.table import read_table, write_table
+from regionmarker.benchmark.attacks.paraphrasers import load_paraphraser, read_table, write_table
 from regionmarker.errors import InputError
 
 
@@ -50,10 +49,10 @@ def test_says_what_is_wrong_with_a_table(tmp_path: Path) -> None:
     broken = tmp_path / "broken.parquet"
     broken.write_text("not a table")
     for spec, message in [
-        (f"table:{file}", "has no column original: it has row, text, or name the corpus"),
+        (f"table:{file}", "has no column original; it has row, text, or name the corpus"),
         (f"table:{file}@{corpus}", "names row 2, but .*corpus.parquet has 2 texts"),
-        (f"table:{broken}", "cannot read the table"),
-        (f"table:{corpus}@{corpus}", "has no column row: it has text$"),
+        (f"table:{broken}", "cannot read .*broken.parquet"),
+        (f"table:{corpus}@{corpus}", "has no column row; it has text$"),
     ]:
         with pytest.raises(InputError, match=message):
             load_paraphraser(spec)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from regionmarker.benchmark.attacks import plan_attacks
 from regionmarker.benchmark.corpora import Corpus, Labelled
-from regionmarker.benchmark.grid.attacking import plan_attacks
 from regionmarker.benchmark.protocols import StolenData
 from regionmarker.errors import InputError
 

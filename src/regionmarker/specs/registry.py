@@ -1,9 +1,4 @@
-"""A spec string becomes a part: one mechanism for encoders, defenses, attacks and stealers.
-
-A spec is ``NAME`` or ``NAME:REST``. Another package adds parts of its own by an entry point of the registry's group:
-its name stands before the colon, and it is a class with ``from_spec(rest)``, or anything that may be called with what
-stands after the colon.
-"""
+"""Parts by name: the built-in ones, and those that other packages bring by entry points."""
 
 from __future__ import annotations
 
@@ -12,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from regionmarker.errors import InputError, RegionMarkerError
+from regionmarker.specs.grammar import split_options
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -23,6 +17,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Registry:
     """What may be loaded by name.
+
+    Another package adds parts of its own by an entry point of the registry's group: its name stands before the colon,
+    and it is a class with ``from_spec(text)``, or anything that may be called with what stands after the colon.
 
     Attributes
     ----------
@@ -35,6 +32,10 @@ class Registry:
         nobody installed, and load when asked for.
     forms
         What follows a name in lists of choices, such as ``":NAME"``.
+    protocol, promise
+        What every part is, as a protocol and in words; a part that is not is refused.
+    options_behind
+        Whether options stand behind the spec and are handed over as keyword arguments.
 
     Examples
     --------
@@ -51,6 +52,9 @@ class Registry:
     group: str
     built_in: Mapping[str, str]
     forms: Mapping[str, str] | None = None
+    protocol: Any = None
+    promise: str = ""
+    options_behind: bool = False
 
     def known(self) -> list[str]:
         """Return what may stand before the colon: the built-in parts, then those of other packages."""
@@ -59,11 +63,40 @@ class Registry:
         others = {point.name for point in entry_points(group=self.group)}
         return [*self.built_in, *sorted(others - self.built_in.keys())]
 
-    def load(self, spec: str, **options: Any) -> Any:
-        """Load a part by its spec."""
-        head, _, rest = spec.partition(":")
+    def load(self, spec: object, **options: Any) -> Any:
+        """Load a part by its spec; an object that is one already is returned as it is."""
+        if not isinstance(spec, str):
+            return self._checked(spec, options)
+        written: dict[str, Any] = {}
+        if self.options_behind:
+            spec, written = split_options(spec)
+            for name in sorted(written.keys() & options.keys()):
+                raise InputError(
+                    f"the option {name} stands in the {self.kind}'s spec and was given besides: give it once"
+                )
+        head, _, text = spec.partition(":")
         found = self.find(head)
-        return getattr(found, "from_spec", found)(rest, **options)
+        try:
+            part = getattr(found, "from_spec", found)(text, **written, **options)
+        except TypeError as error:
+            unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error)) if self.options_behind else None
+            if unknown is None:
+                raise
+            raise InputError(f"the {self.kind} {head!r} has no option {unknown[1]}") from None
+        if self.protocol is not None and not isinstance(part, self.protocol):
+            raise InputError(f"the {self.kind} {head!r} must have {self.promise}, but is a {type(part).__name__}")
+        return part
+
+    def _checked(self, part: object, options: Mapping[str, Any]) -> object:
+        """Return an object that was given in place of a spec."""
+        if self.protocol is None or not isinstance(part, self.protocol) or (self.options_behind and options):
+            article = "an" if self.kind[0] in "aeiou" else "a"
+            alone = ", without further options," if self.options_behind else ","
+            raise InputError(
+                f"{article} {self.kind} is a spec or an object with {self.promise}{alone} "
+                f"but a {type(part).__name__} was given"
+            )
+        return part
 
     def check(self, spec: str) -> None:
         """Refuse a spec whose name nobody knows, without loading anything.
@@ -72,7 +105,7 @@ class Registry:
         --------
         >>> Registry("counter", "example.counters", {"plain": "collections:Counter"}).check("plain:aab")
         """
-        head = spec.partition(":")[0]
+        head = (split_options(spec)[0] if self.options_behind else spec).partition(":")[0]
         if head not in self.known():
             raise self._unknown(head)
 
@@ -105,25 +138,3 @@ class Registry:
 def _quoted(head: str) -> str:
     """Quote a name only if it looks like one: a mistyped spec may hold a secret."""
     return f" {head!r}" if re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,30}", head) else ""
-
-
-def check_range(
-    name: str, value: object, low: float, high: float, *, open_left: bool = False, open_right: bool = False
-) -> None:
-    """Refuse a parameter that is not a number between ``low`` and ``high``; a whole number where ``low`` is one.
-
-    Examples
-    --------
-    >>> check_range("ratio", 1.5, 0.0, 1.0, open_left=True)
-    Traceback (most recent call last):
-    ...
-    regionmarker.errors.InputError: ratio is 1.5, but must lie in (0.0, 1.0]
-    """
-    whole = isinstance(low, int)
-    if isinstance(value, bool) or not isinstance(value, int | np.integer if whole else int | float | np.number):
-        raise InputError(f"{name} must be a {'whole ' if whole else ''}number, not {value!r}")
-    number = float(value)
-    inside = (low < number if open_left else low <= number) and (number < high if open_right else number <= high)
-    if not inside:
-        left, right = "(" if open_left else "[", ")" if open_right else "]"
-        raise InputError(f"{name} is {value!r}, but must lie in {left}{low}, {high}{right}")
