@@ -340,6 +340,6 @@ def _vector(path: Path, number: int, name: str, value: Any) -> list[float]:
 
 
 def _check_texts(path: Path, texts: list[Any], first: int) -> None:
-    for place, text in enumerate(texts):
+    for row, text in enumerate(texts, start=first):
         if not isinstance(text, str) or not text.strip():
-            raise InputError(f"{path}, row {first + place}: the text is empty or not a string; remove that row")
+            raise InputError(f"{path}, row {row}: the text is empty or not a string; remove that row")

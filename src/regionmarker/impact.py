@@ -97,7 +97,7 @@ def _retrieval(marker: RegionMarker, texts: Sequence[str], tenant: str, encoder:
         return None
     queries = encoder.encode([first for first, _ in pairs])  # (n, D)
     documents = encoder.encode([second for _, second in pairs])
-    relevant = {place: {place} for place in range(len(pairs))}
+    relevant = {number: {number} for number in range(len(pairs))}
     marked_queries, marked_documents = marker.transform(queries, tenant), marker.transform(documents, tenant)
     return {
         "texts": len(pairs),

@@ -1,4 +1,10 @@
-"""How far marking moves a vector: cos(e, e_p)."""
+"""What marking does to vectors, in four measures.
+
+row_cosines          how far it moves each vector: cos(e, e_p)
+neighbour_overlap    which nearest neighbours stay
+similarity           whether cosines still rank pairs of sentences as people do: STS-B's measure
+ndcg                 whether queries still find their documents: nDCG@10, as on Cranfield
+"""
 
 from __future__ import annotations
 
@@ -11,6 +17,8 @@ import numpy as np
 from regionmarker.corpus import read_columns
 from regionmarker.errors import InputError
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers, as_floats
+
+_BLOCK = 1024  # rows whose similarities to all others are held at once
 
 
 def row_cosines(before: Floats, after: Floats) -> Doubles:
@@ -26,13 +34,8 @@ def row_cosines(before: Floats, after: Floats) -> Doubles:
     return np.asarray(dots / norms)
 
 
-# Which texts lie nearest, and how many of them marking leaves there.
-
-_BLOCK = 1024
-
-
 def nearest(rows: Floats, count: int, among: Floats | None = None) -> Integers:
-    """Return the places of each row's ``count`` nearest other rows by cosine, (n, count), in no particular order.
+    """Return the numbers of each row's ``count`` nearest other rows by cosine, (n, count), in no particular order.
 
     ``among`` holds other vectors of the same texts, in which the neighbours are looked for; by default ``rows``.
     """
@@ -54,17 +57,14 @@ def neighbour_overlap(before: Floats, after: Floats, count: int = 10) -> Doubles
     >>> float(neighbour_overlap(rows, rows).mean())
     1.0
     """
-    old, new = np.sort(nearest(before, count), axis=1), np.sort(nearest(after, count), axis=1)
+    old, new = nearest(before, count), nearest(after, count)
     shared = (old[:, :, None] == new[:, None, :]).any(axis=2)  # (n, count)
     return np.asarray(shared.mean(axis=1))
 
 
-# Do cosines rank pairs of sentences as people do? STS-B's measure.
-
-
 @dataclass(frozen=True)
 class SentencePairs:
-    """Pairs of sentences with a number each: how alike people find them, or whether they are paraphrases."""
+    """Pairs of sentences with one number per pair: how alike people find them, or whether they are paraphrases."""
 
     first: tuple[str, ...]
     second: tuple[str, ...]
@@ -108,15 +108,12 @@ def spearman(left: Doubles, right: Doubles) -> float:
     >>> spearman(np.array([1.0, 2.0, 3.0]), np.array([1.0, 4.0, 9.0]))
     1.0
     """
-    from scipy.stats import rankdata  # takes half a second to import
+    from scipy.stats import rankdata  # takes half a second to import; its spearmanr warns where there is no order
 
     ranks = np.stack([rankdata(left), rankdata(right)])
     if (ranks.std(axis=1) == 0).any():
         return float("nan")
     return float(np.corrcoef(ranks)[0, 1])
-
-
-# Do queries still find their documents? nDCG@10, as on Cranfield.
 
 
 @dataclass(frozen=True)
@@ -132,7 +129,7 @@ class Retrieval:
 
     queries: tuple[str, ...]
     documents: tuple[str, ...]
-    relevant: Mapping[int, Set[int]]  # place of a query -> places of its documents
+    relevant: Mapping[int, Set[int]]  # number of a query -> numbers of its documents
 
     @classmethod
     def read(cls, folder: str | Path, name: str = "cranfield") -> Retrieval:
@@ -142,16 +139,16 @@ class Retrieval:
         is the best grade, so grades are not used beyond that. Documents without text are left out.
         """
         folder = Path(folder)
-        numbers, texts = read_columns(folder / f"{name}_docs.parquet", ["id", "text"])
-        kept = [(number, text) for number, text in zip(numbers, texts, strict=True) if text and not text.isspace()]
-        place = {number: position for position, (number, _) in enumerate(kept)}
+        documents = read_columns(folder / f"{name}_docs.parquet", ["id", "text"])
+        kept = [(number, text) for number, text in zip(*documents, strict=True) if text and not text.isspace()]
+        document_number = {name: number for number, (name, _) in enumerate(kept)}
         asked, queries = read_columns(folder / f"{name}_queries.parquet", ["id", "text"])
-        row = {number: position for position, number in enumerate(asked)}
+        query_number = {name: number for number, name in enumerate(asked)}
         relevant: dict[int, set[int]] = {}
         judgements = read_columns(folder / f"{name}_qrels.parquet", ["query_id", "doc_id", "relevance"])
         for query, document, grade in zip(*judgements, strict=True):
-            if grade > 0 and query in row and document in place:
-                relevant.setdefault(row[query], set()).add(place[document])
+            if grade > 0 and query in query_number and document in document_number:
+                relevant.setdefault(query_number[query], set()).add(document_number[document])
         return cls(tuple(queries), tuple(text for _, text in kept), relevant)
 
 
@@ -163,7 +160,7 @@ def ndcg(queries: object, documents: object, relevant: Mapping[int, Set[int]], *
     queries, documents
         Their vectors, (q, D) and (n, D).
     relevant
-        The places of each query's documents, every one of them worth the same.
+        The numbers of each query's documents, every one of them worth the same.
 
     Examples
     --------
@@ -176,16 +173,16 @@ def ndcg(queries: object, documents: object, relevant: Mapping[int, Set[int]], *
     asked, found = as_floats(queries, what="queries"), as_floats(documents, what="documents")
     if asked.shape[1] != found.shape[1]:
         raise InputError(f"queries have width {asked.shape[1]}, but documents {found.shape[1]}")
-    answered = sorted(place for place, documents in relevant.items() if documents)
+    answered = sorted(query for query, documents in relevant.items() if documents)
     if not answered or at < 1:
-        raise InputError("nDCG needs a query with at least one relevant document, and at least one place")
+        raise InputError("nDCG needs a query with at least one relevant document, and at least one rank")
     units = found / np.linalg.norm(found, axis=1, keepdims=True)
     discounts = 1 / np.log2(np.arange(2, at + 2))  # (at,)
     scores = []
-    for place in answered:
-        similar = units @ asked[place]  # (n,); the query's own length changes no order
+    for query in answered:
+        similar = units @ asked[query]  # (n,); the query's own length changes no order
         order = np.argsort(-similar, kind="stable")[:at]
-        gains = np.array([document in relevant[place] for document in order.tolist()])
-        ideal = discounts[: min(at, len(relevant[place]))].sum()
+        gains = np.array([document in relevant[query] for document in order.tolist()])
+        ideal = discounts[: min(at, len(relevant[query]))].sum()
         scores.append(float(discounts[: len(gains)] @ gains / ideal))
     return float(np.mean(scores))

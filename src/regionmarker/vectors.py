@@ -1,4 +1,4 @@
-"""What the parts expect of each other: structural types, so that any object with the right methods will do."""
+"""Vectors: the types of arrays, what an encoder promises, and what counts as a usable matrix of embeddings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from numpy.typing import NDArray
 from regionmarker.errors import InputError
 
 Floats: TypeAlias = NDArray[np.float32]
-"""A float32 array: embeddings are (n, D), one row a text."""
+"""A float32 array: embeddings are (n, D), one row per text."""
 
 Doubles: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 AnyArray: TypeAlias = NDArray[Any]
+
+NORM_TOLERANCE = 0.01
+"""How far from 1 the length of a served vector may be: float16 and bfloat16 rounding stays well inside."""
+
+_BLOCK = 4096  # rows that are checked at once
 
 
 @runtime_checkable
@@ -42,14 +47,6 @@ class Encoder(Protocol):
         ...
 
 
-# What counts as a usable matrix of embeddings; the one place that says no.
-
-NORM_TOLERANCE = 0.01
-"""How far from 1 the length of a served vector may be: float16 and bfloat16 rounding stays well inside."""
-
-_BLOCK = 4096
-
-
 def as_matrix(embeddings: object, *, width: int | None = None, what: str = "embeddings") -> AnyArray:
     """Return ``embeddings`` as a 2-d array of float16, float32 or float64, or say what is wrong with it.
 
@@ -62,14 +59,14 @@ def as_matrix(embeddings: object, *, width: int | None = None, what: str = "embe
     >>> as_matrix([1.0, 0.0])
     Traceback (most recent call last):
     ...
-    regionmarker.errors.InputError: embeddings must be a 2-d array, one row a text, but has shape (2,)
+    regionmarker.errors.InputError: embeddings must be a 2-d array, one row per text, but has shape (2,)
     """
     try:
         matrix = np.asarray(embeddings)
     except ValueError:
         raise InputError(f"{what} must be a 2-d array, but its rows have different lengths") from None
     if matrix.ndim != 2:
-        raise InputError(f"{what} must be a 2-d array, one row a text, but has shape {matrix.shape}")
+        raise InputError(f"{what} must be a 2-d array, one row per text, but has shape {matrix.shape}")
     if matrix.dtype not in (np.float16, np.float32, np.float64):
         raise InputError(f"{what} must be float16, float32 or float64, but has dtype {matrix.dtype}")
     if width is not None and matrix.shape[1] != width:

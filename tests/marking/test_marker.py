@@ -201,7 +201,7 @@ def test_rows_of_any_length_are_normalised_when_asked(marker, embeddings):
 
 def test_bad_arrays_are_named(marker, embeddings):
     cases = {
-        "2-d array, one row a text, but has shape": embeddings[0],
+        "2-d array, one row per text, but has shape": embeddings[0],
         "width 255, but the key was made for width 256": embeddings[:, :255],
         "must be float16, float32 or float64, but has dtype int64": np.ones((2, 256), dtype=np.int64),
         "rows have different lengths": [[1.0], [1.0, 2.0]],

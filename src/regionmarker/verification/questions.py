@@ -270,7 +270,7 @@ def _checked_probes(key: Key, probes: TextSet) -> TextSet:
     texts = tuple(check_texts(probes.texts))
     embeddings = as_floats(probes.embeddings, width=key.width, what="the embeddings of the probes")
     if len(texts) != len(embeddings):
-        raise InputError(f"there are {len(texts)} probes but {len(embeddings)} embeddings: give one row a text")
+        raise InputError(f"there are {len(texts)} probes but {len(embeddings)} embeddings: give one row per text")
     check_rows(embeddings)
     return TextSet(texts, embeddings)
 

@@ -206,7 +206,7 @@ class BaseDefense(Sealed, ABC):
             raise InputError("texts must be a list of strings, not one string")
         rows = as_floats(embeddings)
         if len(texts) != len(rows):
-            raise InputError(f"there are {len(texts)} texts but {len(rows)} embeddings: give one row a text")
+            raise InputError(f"there are {len(texts)} texts but {len(rows)} embeddings: give one row per text")
         check_rows(rows)
         first: dict[str, int] = {}
         for row, text in enumerate(texts):
@@ -227,6 +227,6 @@ class BaseDefense(Sealed, ABC):
         self._check_fitted()
         rows = np.array(as_floats(embeddings, width=self._width), copy=True)
         if len(texts) != len(rows):
-            raise InputError(f"there are {len(texts)} texts but {len(rows)} embeddings: give one row a text")
+            raise InputError(f"there are {len(texts)} texts but {len(rows)} embeddings: give one row per text")
         check_rows(rows)
         return rows
