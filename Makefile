@@ -24,10 +24,11 @@ demo: install ## the main job on the embedded model and corpus, offline
 test: install ## the whole test suite
 	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
 
-lint: install ## ruff and mypy
+lint: install ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 bench: install ## the speed of marking and of fitting, as ratios to plain copies
 	$(BIN)/python studies/marking.py
