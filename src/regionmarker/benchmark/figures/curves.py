@@ -8,30 +8,31 @@ from functools import partial
 
 import numpy as np
 
-from regionmarker.benchmark.tables.power import SYMBOLS, Point, losses, swept
-from regionmarker.benchmark.tables.results import CORPORA, LEVEL, SCHEMES, Results, label, plain, scheme
+from regionmarker.benchmark.defenses import look_of
+from regionmarker.benchmark.grid.cell import NO_DEFENSE
+from regionmarker.benchmark.tables.power import Point, losses, swept
+from regionmarker.benchmark.tables.results import LEVEL, Results, corpus_title, default_settings, label, scheme, title
 from regionmarker.plots import GROUPS, Axes, Draw, Figure, panels
 
 _FLOOR = 1e-10
-COLOURS = dict(
-    zip(("none", "embmarker", "warden", "espew", "wet", "geomark", "regionmarker"),
-        ("#8a94a6", "#7a5aa6", "#3d8b5a", "#b8772b", "#2f6f9f", "#4a4f5c", "#d1495b"), strict=True)
-)  # fmt: skip
 
 
 def curves(results: Results) -> Iterable[tuple[str, str, Draw]]:
     """Yield name, caption and drawing of every figure that the rows allow."""
-    for name, symbol in SYMBOLS.items():
-        points = swept(results, name)
-        if points:
-            caption = f"RegionMarker, effect of {symbol}: Δcos (solid) and copies caught at {LEVEL:g} (dashed, right)."
-            yield f"sweep-{name}", caption, partial(_sweep, points, symbol)
-    copies = results.where(plain).copies.where(lambda row: row["decoy_p"] is not None and row["fidelity"] is not None)
+    for sweep in swept(results):
+        caption = (
+            f"{title(sweep.scheme)}, effect of {sweep.symbol}: Δcos (solid) and copies caught at {LEVEL:g} "
+            "(dashed, right)."
+        )
+        yield sweep.name, caption, partial(_sweep, sweep.points, sweep.symbol)
+    copies = results.where(default_settings).copies.where(
+        lambda row: row["decoy_p"] is not None and row["fidelity"] is not None
+    )
     if copies:
         caption = "Every copy: its fidelity and the p-value of the decoy test; below the line it is caught."
         yield "fidelity", caption, lambda: _fidelity(copies)
         caption = f"Share of copies caught at {LEVEL:g}, by attack and defense."
-        yield "attacks", caption, lambda: _matrix(results.where(plain).usual())
+        yield "attacks", caption, lambda: _matrix(results.where(default_settings).most_common_setup())
     if results.innocents:
         caption = "How often each test convicts blameless suspects; the decoy test is asked for one in a thousand."
         yield "false-positives", caption, lambda: _rates(results)
@@ -51,7 +52,7 @@ def _sweep(points: list[Point], symbol: str) -> Figure:
             axes.plot(where, [100 * _mean(point.rows.copies.values("delta_cos")) for point in of], "o-", color=colour,
                       markersize=3, label=attack)  # fmt: skip
             right.plot(where, [point.power for point in of], "s--", color=colour, markersize=3, alpha=0.6)
-        axes.set(title=CORPORA.get(corpus, corpus), xlabel=symbol, ylabel="Δcos, %")
+        axes.set(title=corpus_title(corpus), xlabel=symbol, ylabel="Δcos, %")
         right.set(ylim=(-0.05, 1.05), ylabel="caught")
         if symbol == "queries":
             counts = sorted({point.value for point in points})
@@ -66,8 +67,8 @@ def _fidelity(copies: Results) -> Figure:
     figure, (axes,) = panels(1, width=5.6, height=3.2)
     for name, some in copies.by(scheme).items():
         fidelity = [row["fidelity"] for row in some]
-        axes.scatter(fidelity, [max(row["decoy_p"], _FLOOR) for row in some], s=9, color=COLOURS.get(name, "#000"),
-                     label=SCHEMES.get(name, name), linewidths=0)  # fmt: skip
+        axes.scatter(fidelity, [max(row["decoy_p"], _FLOOR) for row in some], s=9, color=look_of(name).colour,
+                     label=title(name), linewidths=0)  # fmt: skip
     axes.axhline(LEVEL, color="#1f2733", linewidth=0.8)
     axes.set(yscale="log", xlabel="fidelity of the copy", ylabel="p of the decoy test")
     figure.legend(loc="outside upper center", ncols=3)
@@ -75,12 +76,12 @@ def _fidelity(copies: Results) -> Figure:
 
 
 def _matrix(results: Results) -> Figure:
-    names = [name for name in SCHEMES if name != "none" and results.copies.of(name)]
+    names = results.copies.schemes()
     attacks = list(dict.fromkeys(row["attack"] for row in results.copies))
     power = np.full((len(attacks), len(names)), np.nan)
     for (attack, name), some in results.copies.by(lambda row: (row["attack"], scheme(row))).items():
         caught, judged = some.detected()
-        if judged and name in names:
+        if judged:
             power[attacks.index(attack), names.index(name)] = caught / judged
     figure = Figure(figsize=(1.0 * len(names) + 2.2, 0.24 * len(attacks) + 0.9), layout="constrained")
     axes: Axes = figure.subplots()
@@ -92,24 +93,24 @@ def _matrix(results: Results) -> Figure:
         axes.text(
             column + 0.5, row + 0.5, f"{power[row, column]:.2f}", ha="center", va="center", fontsize=7, color=colour
         )  # fmt: skip
-    axes.set_xticks(np.arange(len(names)) + 0.5, [SCHEMES[name] for name in names])
+    axes.set_xticks(np.arange(len(names)) + 0.5, [title(name) for name in names])
     axes.set_yticks(np.arange(len(attacks)) + 0.5, attacks)
     axes.tick_params(length=0)
     return figure
 
 
 def _rates(results: Results) -> Figure:
-    names = [name for name in SCHEMES if results.innocents.of(name)]
+    names = results.innocents.schemes()
     figure, (axes,) = panels(1, width=7.0, height=2.8)
     groups = [results.innocents.of(name) for name in names]
     tests = {
         "published rule": [some.called_copies() for some in groups],
         "decoy test": [some.detected() for some in groups],
     }
-    for shift, (title, counts) in enumerate(tests.items()):
+    for shift, (test, counts) in enumerate(tests.items()):
         shares = [hits / judged if judged else math.nan for hits, judged in counts]
-        axes.bar(np.arange(len(names)) + 0.4 * shift - 0.2, shares, 0.38, label=title, color=GROUPS[shift])
-    axes.set_xticks(range(len(names)), [SCHEMES[name] for name in names])
+        axes.bar(np.arange(len(names)) + 0.4 * shift - 0.2, shares, 0.38, label=test, color=GROUPS[shift])
+    axes.set_xticks(range(len(names)), [title(name) for name in names])
     axes.set(ylim=(0, 1.05), ylabel="blameless suspects convicted")
     axes.legend()
     return figure
@@ -117,15 +118,15 @@ def _rates(results: Results) -> Figure:
 
 def _trade_off(results: Results) -> Figure:
     figure, (left, right) = panels(2, width=3.6, height=2.9)
-    marked = results.where(lambda row: scheme(row) != "none")
+    marked = results.where(lambda row: scheme(row) != NO_DEFENSE)
     for (name, _), some in marked.by(lambda row: (scheme(row), label(row["defense"]))).items():
         caught, judged = some.copies.detected()
         lost, kept = losses(some), some.values("overlap")
         if judged:
             for axes, value in ((left, _mean(lost)), (right, 100 * (1 - _mean(kept)))):
-                axes.scatter([value], [caught / judged], color=COLOURS.get(name, "#000"), s=16)
+                axes.scatter([value], [caught / judged], color=look_of(name).colour, s=16)
     for name in dict.fromkeys(scheme(row) for row in results.copies):
-        left.scatter([], [], color=COLOURS.get(name, "#000"), s=16, label=SCHEMES.get(name, name))
+        left.scatter([], [], color=look_of(name).colour, s=16, label=title(name))
     left.set(xlabel="accuracy lost, points", ylabel=f"copies caught at {LEVEL:g}", ylim=(-0.05, 1.05))
     right.set(xlabel="nearest neighbours lost, %", ylim=(-0.05, 1.05))
     left.legend()

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from regionmarker._version import __version__
+from regionmarker.benchmark.grid.cell import PORTRAIT
 from regionmarker.benchmark.tables import make_tables
-from regionmarker.benchmark.tables.results import CORPORA, label
+from regionmarker.benchmark.tables.results import corpus_title, label
 from regionmarker.errors import MissingExtraError
 from regionmarker.files import atomic_path
 
@@ -36,7 +37,7 @@ def render_page(rows: Sequence[Mapping[str, Any]]) -> str:
     from regionmarker.plots import inline
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    cells = [row for row in rows if row["suspect"] != "portrait"]
+    cells = [row for row in rows if row["suspect"] != PORTRAIT]
     return environment.from_string(_own("page.html.jinja")).render(
         tables=make_tables(rows),
         figures=[
@@ -45,7 +46,7 @@ def render_page(rows: Sequence[Mapping[str, Any]]) -> str:
         ],
         heads=list(_CELLS.values()),
         cells=[[_shown(row, name) for name in _CELLS] for row in cells],
-        corpora=sorted({CORPORA.get(row["corpus"], row["corpus"]) for row in rows}),
+        corpora=sorted({corpus_title(row["corpus"]) for row in rows}),
         failed=sum(row["error"] is not None for row in rows),
         count=len(rows),
         style=Markup(_own("page.css")),  # noqa: S704 - our own file
@@ -70,7 +71,7 @@ def _shown(row: Mapping[str, Any], name: str) -> str:
     if name == "defense":
         return label(value)
     if name == "corpus":
-        return CORPORA.get(value, str(value))
+        return corpus_title(str(value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

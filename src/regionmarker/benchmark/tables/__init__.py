@@ -3,12 +3,12 @@
     results.py           rows, chosen, grouped and summed up
     published.py         the paper's numbers (published.csv)
     paper_tables.py      the paper's tables
-    rates.py             false positives; every attack against every defense; what failed
-    power.py             power as a function of everything
-    claims.py            the leaderboard, and verdicts on the abstract
+    power.py             false positives; every attack against every defense; power as a function of everything
+    leaderboard.py       the leaderboard, and verdicts on the abstract
     table.py             Markdown, LaTeX, CSV
 
-What the rows do not allow is left out.
+Tables iterate over the rows: whatever defense is in them is shown, those of other packages too. What the rows do not
+allow is left out.
 """
 
 from __future__ import annotations
@@ -17,18 +17,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regionmarker.benchmark.tables import leaderboard as claims
-from regionmarker.benchmark.tables import paper_tables, power
-from regionmarker.benchmark.tables import power as rates
+from regionmarker.benchmark.tables import leaderboard, paper_tables, power
 from regionmarker.benchmark.tables.results import Results, without_seeds
 from regionmarker.benchmark.tables.table import Table
 from regionmarker.files import atomic_path
 
 _MAKERS = (
-    claims.claims,
-    claims.leaderboard,
-    rates.every_attack,
-    rates.false_positives,
+    leaderboard.claims,
+    leaderboard.leaderboard,
+    power.every_attack,
+    power.false_positives,
     paper_tables.motivation,
     paper_tables.main_tables,
     paper_tables.paraphrasing,
@@ -41,7 +39,7 @@ _MAKERS = (
     power.by_fidelity,
     power.sweeps,
     power.trade_off,
-    rates.errors,
+    power.errors,
 )
 
 __all__ = ["Results", "Table", "make_tables", "write_tables"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import mean, stdev
 
 from regionmarker.benchmark.tables.power import losses
-from regionmarker.benchmark.tables.results import LEVEL, SCHEMES, Results, label, mean_sd, plain, scheme, share
+from regionmarker.benchmark.tables.results import LEVEL, Results, default_settings, label, mean_sd, scheme, share
 from regionmarker.benchmark.tables.table import Table
 
 MOST_LOST = 0.5
@@ -22,14 +22,15 @@ Standing = tuple[tuple[bool, float], tuple[str, ...]]
 
 
 def leaderboard(results: Results) -> Iterable[Table]:
-    """Yield one row a defense, ranked by power over all attacks among those of equal utility; of one there is no board.
+    """Yield one row per defense, ranked by power over all attacks among those of equal utility.
 
-    A scheme with several settings takes part with the one that catches most within the standard of utility.
+    A scheme with several settings takes part with the one that catches most within the standard of utility. Of one
+    scheme there is no board.
     """
     best: list[Standing] = []
-    results = results.usual()
+    results = results.most_common_setup()
     common = _common_attacks(results)
-    for name in (name for name in SCHEMES if name != "none"):
+    for name in results.marked_schemes():
         groups = results.of(name).by(lambda row: label(row["defense"])).items()
         found = [standing for defense, some in groups if (standing := _standing(defense, some, common)) is not None]
         best += [min(found, key=lambda standing: standing[0])] if found else []
@@ -50,7 +51,7 @@ def leaderboard(results: Results) -> Iterable[Table]:
 
 def _common_attacks(results: Results) -> set[str]:
     """Return the attacks that every scheme was put to: nobody gains by having met fewer."""
-    judged = results.where(plain).copies.where(error=None)
+    judged = results.where(default_settings).copies.where(error=None)
     sets = [{row["attack"] for row in some} for some in judged.by(lambda row: scheme(row)).values()]
     return set.intersection(*sets) if sets else set()
 
@@ -82,7 +83,7 @@ def _is_dear(lost: Sequence[float]) -> bool:
 
 def claims(results: Results) -> Iterable[Table]:
     """Yield a verdict on each statement of the abstract, for RegionMarker with its defaults."""
-    rows = results.where(plain).usual().of("regionmarker")
+    rows = results.where(default_settings).most_common_setup().of("regionmarker")
     statements = {
         "resists CSE": ("cse",),
         "resists paraphrasing": ("paraphrase",),

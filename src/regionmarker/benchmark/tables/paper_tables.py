@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from regionmarker.benchmark.grid.cell import NO_DEFENSE
 from regionmarker.benchmark.tables.published import ATTACKS, NAMES, RESISTED, SECONDS, paper_row, paper_rows, with_sd
 from regionmarker.benchmark.tables.results import (
     CORPORA,
-    SCHEMES,
     Results,
     Row,
+    corpus_title,
+    default_settings,
     file_name,
     kind,
     label,
     mean_sd,
     middle_p,
-    plain,
+    scheme,
     share,
+    title,
 )
 from regionmarker.benchmark.tables.table import Table
 
@@ -49,10 +52,10 @@ def compared(copies: Results, innocents: Results, paper: dict[str, str] | None) 
 
 
 def main_tables(results: Results) -> Iterable[Table]:
-    """Yield the main results, a table a corpus."""
-    for corpus, rows in results.where(plain).usual().by("corpus").items():
+    """Yield the main results, one table per corpus."""
+    for corpus, rows in results.where(default_settings).most_common_setup().by("corpus").items():
         lines = []
-        for name in (name for name in SCHEMES if name != "none"):
+        for name in rows.marked_schemes():
             for attack in _MAIN:
                 of = rows.of(name).attacked(attack)
                 if of.copies:
@@ -60,22 +63,22 @@ def main_tables(results: Results) -> Iterable[Table]:
                         "-attack-performance", dataset=corpus, defence=NAMES.get(name, ""), attack=ATTACKS[attack]
                     )
                     blameless = of.where(suspect="unmarked copy")
-                    lines.append((SCHEMES[name], attack, *compared(of.copies, blameless, paper)))
+                    lines.append((title(name), attack, *compared(of.copies, blameless, paper)))
         if lines:
-            title = f"Main results on {CORPORA.get(corpus, corpus)}"
-            yield Table(f"main-{file_name(corpus)}", title, ("defense", "attack", *_COLUMNS), tuple(lines), _NOTE)
+            heading = f"Main results on {corpus_title(corpus)}"
+            yield Table(f"main-{file_name(corpus)}", heading, ("defense", "attack", *_COLUMNS), tuple(lines), _NOTE)
 
 
 def motivation(results: Results) -> Iterable[Table]:
-    """Yield the paper's first table: which defense resists which attack."""
+    """Yield the paper's first table: which defense resists which attack; those that it lacks come after its own."""
     groups = (("cse",), ("paraphrase",), ("shift", "truncate", "permute"))
-    lines = []
-    for name, theirs in RESISTED.items():
-        rows = results.where(plain).usual().of(name)
+    judged, lines = results.where(default_settings).most_common_setup(), []
+    for name in dict.fromkeys([*RESISTED, *judged.marked_schemes()]):
+        rows = judged.of(name)
         if not rows.copies:
             continue
-        line = [SCHEMES[name]]
-        for attacks, paper in zip(groups, theirs, strict=True):
+        line = [title(name)]
+        for attacks, paper in zip(groups, RESISTED.get(name, "---"), strict=True):
             of = rows.attacked(*attacks)
             line += [
                 share(of.copies.detected()), share(of.where(suspect="unmarked copy").detected()),
@@ -99,12 +102,12 @@ def paraphrasing(results: Results) -> Iterable[Table]:
     """Yield our paraphrases beside each of the paper's paraphrasers."""
     lines = []
     theirs = {"NLLB": "paraphrase-nllb", "GPT-4o mini": "paraphrase-gpt-4o-mini", "DIPPER": "paraphrase-dipper"}
-    stored = results.where(plain).usual().where(attack="paraphrase:stored")
+    stored = results.where(default_settings).most_common_setup().where(attack="paraphrase:stored")
     for corpus, rows in stored.by("corpus").items():
-        for name in (name for name in SCHEMES if name != "none" and rows.of(name).copies):
+        for name in rows.copies.marked_schemes():
             copies, blameless = rows.of(name).copies, rows.of(name).where(suspect="unmarked copy")
             line = [
-                CORPORA.get(corpus, corpus), SCHEMES[name], mean_sd(copies.values("delta_cos"), scale=100),
+                corpus_title(corpus), title(name), mean_sd(copies.values("delta_cos"), scale=100),
                 middle_p(copies.values("published_p")), share(copies.called_copies()),
                 share(blameless.called_copies()), share(copies.detected()), share(blameless.detected()),
             ]  # fmt: skip
@@ -127,7 +130,8 @@ Chosen = tuple[str, Results | None, str, dict[str, str]]
 
 def dimension_wise(results: Results) -> Iterable[Table]:
     """Yield the paper's table of dimension-wise transformations."""
-    rows, table = results.where(plain).usual(), "dimension-wise-attack-performance"
+    rows = results.where(default_settings).most_common_setup().of("regionmarker")
+    table = "dimension-wise-attack-performance"
     chosen = [(attack, rows.attacked(attack), table, {"attack": ATTACKS[attack]}) for attack in _DIMENSIONS]
     yield from _listed("dimension-wise", "RegionMarker under dimension-wise transformations", chosen)
 
@@ -135,14 +139,14 @@ def dimension_wise(results: Results) -> Iterable[Table]:
 def ablations(results: Results) -> Iterable[Table]:
     """Yield both ablation tables: without reduction, and with one watermark for all regions."""
     variants = {"full": "", "w/o PCA": "reducer=none", "single watermark": "shared"}
-    results = results.of("regionmarker").usual()
-    if not any(results.set(setting).copies for setting in variants.values() if setting):
+    results = results.of("regionmarker").most_common_setup()
+    if not any(results.with_settings(setting).copies for setting in variants.values() if setting):
         return
     chosen: list[Chosen] = []
     for attack in ("none", "cse", "paraphrase", "shift"):
         theirs = "paraphrase-gpt-4o-mini" if attack == "paraphrase" else ATTACKS[attack]
         for variant, setting in variants.items():
-            rows = results.set(setting).attacked(attack)
+            rows = results.with_settings(setting).attacked(attack)
             chosen.append((f"{variant}, {attack}", rows, "necessity-pca", {"attack": theirs, "variant": variant}))
     yield from _listed("ablations", "Ablations of RegionMarker", chosen)
 
@@ -150,8 +154,8 @@ def ablations(results: Results) -> Iterable[Table]:
 def reducers(results: Results) -> Iterable[Table]:
     """Yield the table of reducers."""
     names = {"": "PCA", "reducer=umap": "UMAP", "reducer=svd": "SVD", "reducer=autoencoder": "AE"}
-    results = results.of("regionmarker").usual()
-    if not any(results.set(setting).copies for setting in names if setting):
+    results = results.of("regionmarker").most_common_setup()
+    if not any(results.with_settings(setting).copies for setting in names if setting):
         return
     yield from _listed(
         "reducers",
@@ -159,7 +163,7 @@ def reducers(results: Results) -> Iterable[Table]:
         [
             (
                 name,
-                results.set(setting).attacked("none"),
+                results.with_settings(setting).attacked("none"),
                 "different-dimensionality",
                 {"attack": "none", "variant": f"reducer {name}"},
             )
@@ -169,11 +173,12 @@ def reducers(results: Results) -> Iterable[Table]:
 
 
 def fine_tuning(results: Results) -> Iterable[Table]:
-    """Yield the table of copies that were trained on after the theft."""
-    rows, table = results.where(lambda row: "tune" in kind(row)), "modify-attack-performance"
+    """Yield the table of copies that were trained on after the theft; the paper has RegionMarker's."""
+    tables = {"regionmarker": "modify-attack-performance"}
+    rows = results.where(lambda row: "tune" in kind(row))
     chosen: list[Chosen] = [
-        (f"{attack}: {thief}", some, table, {"variant": _other_corpus(attack)})
-        for (thief, attack), some in rows.by(lambda row: (_thief(row), row["attack"])).items()
+        (f"{attack}: {setup}", some, tables.get(name, ""), {"variant": _other_corpus(attack)})
+        for (setup, attack, name), some in rows.by(lambda row: (_setup(row), row["attack"], scheme(row))).items()
     ]
     yield from _listed("fine-tuning", "Fine-tuned copies", chosen)
 
@@ -182,15 +187,15 @@ def _other_corpus(attack: str) -> str:
     return f"on {CORPORA.get(attack.rpartition(',')[2].rpartition(':')[2], '')}"
 
 
-def _thief(row: Row) -> str:
+def _setup(row: Row) -> str:
     return f"{row['stealer']}, {row['queries']} queries, {label(row['defense'])}"
 
 
 def stealers(results: Results) -> Iterable[Table]:
-    """Yield the table of thieves, ours and then the paper's, which are others."""
-    rows = results.of("regionmarker").attacked("none").where(lambda row: row["stealer"] != "")
+    """Yield the table of stealers, ours and then the paper's, which are others."""
+    rows = results.attacked("none").where(lambda row: scheme(row) != NO_DEFENSE and row["stealer"] != "")
     if len(rows.by("stealer")) > 1:
-        chosen: list[Chosen] = [(name, some, "", {}) for name, some in rows.by(_thief).items()]
+        chosen: list[Chosen] = [(name, some, "", {}) for name, some in rows.by(_setup).items()]
         theirs = dict.fromkeys(row["variant"] for row in paper_rows("size"))
         chosen += [(f"paper: {name}", None, "size", {"variant": name}) for name in theirs]
         yield from _listed("stealers", "Thieves", chosen)
@@ -199,12 +204,12 @@ def stealers(results: Results) -> Iterable[Table]:
 def timing(results: Results) -> Iterable[Table]:
     """Yield the timing table."""
     lines = []
-    for name, shown in SCHEMES.items():
-        rows = results.where(plain).of(name)
-        if rows and rows.values("seconds_verify"):
+    for name in results.schemes():
+        rows = results.where(default_settings).of(name)
+        if rows.values("seconds_verify"):
             paper = f"{SECONDS[name]:.2e}" if name in SECONDS else "-"
             each = rows.values("seconds_transform")
-            lines.append((shown, f"{sum(each) / len(each):.2e}", paper, mean_sd(rows.values("seconds_verify")),
+            lines.append((title(name), f"{sum(each) / len(each):.2e}", paper, mean_sd(rows.values("seconds_verify")),
                           mean_sd(rows.values("seconds_fit"))))  # fmt: skip
     note = (
         "Wall-clock seconds of one thread beside whatever else the machine did. Marking is of a whole corpus at once. "
@@ -216,17 +221,23 @@ def timing(results: Results) -> Iterable[Table]:
         yield Table("timing", "Timing", heads, tuple(lines), note)
 
 
-def _listed(name: str, title: str, chosen: Sequence[Chosen]) -> Iterable[Table]:
-    """Yield one table of RegionMarker's copies, a line a choice and corpus."""
+def _listed(name: str, heading: str, chosen: Sequence[Chosen]) -> Iterable[Table]:
+    """Yield one table of copies, one line per choice and corpus."""
     lines = []
-    ours = [(rows or Results([])).of("regionmarker") for _, rows, _, _ in chosen]
+    ours = [rows or Results([]) for _, rows, _, _ in chosen]
     known = {row["corpus"] for rows in ours for row in rows.copies}
-    for corpus in (corpus for corpus in CORPORA if corpus in known):
+    for corpus in sorted(known, key=_corpus_order):
         for (shown, given, table, equal), rows in zip(chosen, ours, strict=True):
             of = rows.where(corpus=corpus)
             paper = paper_row(table, dataset=corpus, **equal) if table else None
             if of.copies or (given is None and paper):
                 blameless = of.where(suspect="unmarked copy")
-                lines.append((CORPORA[corpus], shown, *compared(of.copies, blameless, paper)))
+                lines.append((corpus_title(corpus), shown, *compared(of.copies, blameless, paper)))
     if lines:
-        yield Table(name, title, ("corpus", "variant", *_COLUMNS), tuple(lines), _NOTE)
+        yield Table(name, heading, ("corpus", "variant", *_COLUMNS), tuple(lines), _NOTE)
+
+
+def _corpus_order(name: str) -> tuple[int, str]:
+    """Order corpora as the paper does; others come after."""
+    known = list(CORPORA)
+    return known.index(name) if name in known else len(known), name

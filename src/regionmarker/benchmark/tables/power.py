@@ -1,25 +1,31 @@
-"""What no paper shows: every test on blameless suspects, and every attack against every defense."""
+"""What no paper shows: every test on blameless suspects, every attack against every defense, and power.
+
+Power is the share of copies caught at a fixed false-positive rate, as a function of what a provider chooses and of
+what a thief has.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from regionmarker.benchmark.grid.cell import NO_DEFENSE
 from regionmarker.benchmark.tables.results import (
-    CORPORA,
     LEVEL,
-    SCHEMES,
     Results,
     Row,
+    corpus_title,
+    default_settings,
     file_name,
     label,
     mean_sd,
     middle_p,
     parameters,
-    plain,
     scheme,
     share,
+    title,
 )
 from regionmarker.benchmark.tables.table import Table
 
@@ -27,13 +33,13 @@ from regionmarker.benchmark.tables.table import Table
 def false_positives(results: Results) -> Iterable[Table]:
     """Yield how often each test convicts suspects that never saw a marked vector."""
     lines = []
-    for name in SCHEMES:
+    for name in results.innocents.schemes():
         rows = results.innocents.of(name).where(error=None)
         for suspect, some in rows.by("suspect").items():
             shown = "copy of unmarked vectors" if suspect in ("copy", "unmarked copy") else suspect
-            lines.append((SCHEMES[name], shown, *_rates(some)))
+            lines.append((title(name), shown, *_rates(some)))
         if rows:
-            lines.append((SCHEMES[name], "all of them", *_rates(rows)))
+            lines.append((title(name), "all of them", *_rates(rows)))
     if lines:
         heads = ("defense", "blameless suspect", "published rule", "decoy test at 0.05", f"decoy test at {LEVEL:g}")
         note = (
@@ -48,15 +54,15 @@ def _rates(rows: Results) -> tuple[str, str, str]:
 
 
 def every_attack(results: Results) -> Iterable[Table]:
-    """Yield, a table a corpus, every attack against every defense: who is caught, and at what fidelity."""
-    for corpus, rows in results.where(plain).by("corpus").items():
-        names = [name for name in SCHEMES if rows.of(name)]
+    """Yield, one table per corpus, every attack against every defense: who is caught, and at what fidelity."""
+    for corpus, rows in results.where(default_settings).by("corpus").items():
+        names = rows.schemes()
         stolen = rows.where(lambda row: bool(row["stealer"]))
         lines = []
-        thieves = len(stolen.by("stealer"))
-        for (attack, queries, thief), some in stolen.by(_theft).items():
+        several = len(stolen.by("stealer")) > 1
+        for (attack, queries, stealer), some in stolen.by(_theft).items():
             line = [
-                f"{attack}, {thief}" if thieves > 1 else attack, str(queries),
+                f"{attack}, {stealer}" if several else attack, str(queries),
                 mean_sd(some.copies.values("fidelity")), mean_sd(some.copies.values("stolen_accuracy"), 1, 100),
             ]  # fmt: skip
             for name in names:
@@ -67,13 +73,13 @@ def every_attack(results: Results) -> Iterable[Table]:
         if lines:
             heads = ["attack", "queries", "fidelity", "stolen accuracy %"]
             for name in names:
-                heads += [SCHEMES[name], "blameless caught"]
+                heads += [title(name), "blameless caught"]
             note = (
                 f"Median p of the decoy test, and how many copies are caught at {LEVEL:g}; n/a: it cannot be applied. "
                 "Beside each, how many copies of unmarked vectors after the same attack are caught. Under no defense "
                 "the copies are blameless themselves. Fidelity: mean over the defenses."
             )
-            yield Table(f"attacks-{file_name(corpus)}", f"Every attack on {CORPORA.get(corpus, corpus)}", tuple(heads),
+            yield Table(f"attacks-{file_name(corpus)}", f"Every attack on {corpus_title(corpus)}", tuple(heads),
                         tuple(lines), note)  # fmt: skip
 
 
@@ -96,7 +102,7 @@ def errors(results: Results) -> Iterable[Table]:
     """Yield the cells that failed, each with its sentence."""
     failed = results.where(lambda row: row["error"] is not None)
     lines = [
-        (label(defense), CORPORA.get(corpus, corpus), suspect, attack, str(len(some)), message)
+        (label(defense), corpus_title(corpus), suspect, attack, str(len(some)), message)
         for (defense, corpus, suspect, attack, message), some in failed.by(
             lambda row: (row["defense"], row["corpus"], row["suspect"], row["attack"], row["error"])
         ).items()
@@ -106,7 +112,7 @@ def errors(results: Results) -> Iterable[Table]:
         yield Table("errors", "Cells that failed", heads, tuple(lines))
 
 
-# Power at a fixed false-positive rate, as a function of what a provider chooses and of what a thief has.
+# ---- power
 
 SYMBOLS = {
     "strength": "λ",
@@ -134,55 +140,87 @@ class Point:
         return caught / judged if judged else float("nan")
 
 
-def swept(results: Results, name: str) -> list[Point]:
-    """Return the points of one parameter's sweep, ordered; a parameter with one value is no sweep."""
+@dataclass(frozen=True)
+class Sweep:
+    """One parameter of one defense, with the points of its curves, ordered."""
 
-    def value(row: Row) -> float | None:
-        if name == "queries":
-            return float(row["queries"]) if plain(row) else None
-        found = parameters(row).get(name)
-        return None if found is None else float(found)
+    scheme: str
+    parameter: str
+    points: list[Point]
 
-    rows = results.where(lambda row: scheme(row) == "regionmarker" and value(row) is not None and row["stealer"] != "")
-    if name != "queries":
-        rows = rows.usual()
+    @property
+    def name(self) -> str:
+        """What its table and its figure are called."""
+        of = "" if self.scheme == "regionmarker" else f"{file_name(self.scheme)}-"
+        return f"sweep-{of}{file_name(self.parameter)}"
+
+    @property
+    def symbol(self) -> str:
+        """What the parameter is called."""
+        return SYMBOLS.get(self.parameter, self.parameter)
+
+
+def swept(results: Results) -> Iterable[Sweep]:
+    """Yield every parameter of every defense that has more than one value in some corpus after some attack."""
+    for name in results.marked_schemes():
+        rows = results.of(name).where(lambda row: row["stealer"] != "")
+        found = {parameter for row in rows for parameter in parameters(row)}
+        for parameter in [*SYMBOLS, *sorted(found - SYMBOLS.keys())]:
+            points = _points(rows, parameter)
+            if points:
+                yield Sweep(name, parameter, points)
+
+
+def _points(rows: Results, parameter: str) -> list[Point]:
+    rows = rows.where(lambda row: _value(row, parameter) is not None)
+    if parameter != "queries":
+        rows = rows.most_common_setup()
     elif len(rows.by("stealer")) > 1:
-        return []  # more queries of another thief are no sweep
+        return []  # more queries of another stealer are no sweep
     points = [
         Point(corpus, attack, number, some)
-        for (corpus, attack, number), some in rows.by(lambda row: (row["corpus"], row["attack"], value(row))).items()
+        for (corpus, attack, number), some in rows.by(
+            lambda row: (row["corpus"], row["attack"], _value(row, parameter))
+        ).items()
     ]
-    many = {(point.corpus, point.attack) for point in points}
-    counted = {key: len({p.value for p in points if (p.corpus, p.attack) == key}) for key in many}
+    counted = Counter((point.corpus, point.attack) for point in points)
     kept = [point for point in points if counted[point.corpus, point.attack] > 1]
     return sorted(kept, key=lambda point: (point.corpus, point.attack, point.value))
 
 
+def _value(row: Row, parameter: str) -> float | None:
+    """Return a row's value of a parameter; None where it has none, or one that is no number."""
+    if parameter == "queries":
+        return float(row["queries"]) if default_settings(row) else None
+    try:
+        return float(parameters(row)[parameter])
+    except (KeyError, ValueError):
+        return None
+
+
 def sweeps(results: Results) -> Iterable[Table]:
-    """Yield a table a parameter."""
-    for name, symbol in SYMBOLS.items():
-        points = swept(results, name)
+    """Yield one table per defense and parameter."""
+    for sweep in swept(results):
         lines = [
             (
-                CORPORA.get(point.corpus, point.corpus), point.attack, f"{point.value:g}",
+                corpus_title(point.corpus), point.attack, f"{point.value:g}",
                 mean_sd(point.rows.copies.values("fidelity")),
                 mean_sd(point.rows.copies.values("delta_cos"), scale=100),
                 middle_p(point.rows.copies.values("decoy_p")), share(point.rows.copies.detected()),
                 share(point.rows.innocents.detected()), mean_sd(point.rows.copies.values("mean_cosine"), 4),
                 mean_sd(point.rows.copies.values("overlap"), 3), _loss(point.rows.copies),
             )
-            for point in points
+            for point in sweep.points
         ]  # fmt: skip
-        if lines:
-            heads = ("corpus", "attack", symbol, "fidelity", "Δcos %", "decoy p", f"caught at {LEVEL:g}",
-                     "blameless caught", "cos(e, e_p)", "neighbours kept", "accuracy lost, points")  # fmt: skip
-            yield Table(f"sweep-{name}", f"RegionMarker: effect of {symbol}", heads, tuple(lines))
+        heads = ("corpus", "attack", sweep.symbol, "fidelity", "Δcos %", "decoy p", f"caught at {LEVEL:g}",
+                 "blameless caught", "cos(e, e_p)", "neighbours kept", "accuracy lost, points")  # fmt: skip
+        yield Table(sweep.name, f"{title(sweep.scheme)}: effect of {sweep.symbol}", heads, tuple(lines))
 
 
 def by_fidelity(results: Results) -> Iterable[Table]:
     """Yield power as a function of the copy's fidelity, over all attacks."""
-    rows = results.where(plain).where(lambda row: row["error"] is None)
-    names = [name for name in SCHEMES if name != "none" and rows.copies.of(name)]
+    rows = results.where(default_settings).where(lambda row: row["error"] is None)
+    names = rows.copies.schemes()
     lines = []
     for low, high in pairwise(_EDGES):
         inside = _between(rows, low, high)
@@ -195,7 +233,7 @@ def by_fidelity(results: Results) -> Iterable[Table]:
     if lines:
         heads = ["fidelity"]
         for name in names:
-            heads += [SCHEMES[name], "blameless caught"]
+            heads += [title(name), "blameless caught"]
         note = f"Copies of every attack together; caught at {LEVEL:g}."
         yield Table("power-by-fidelity", "Power by fidelity of the copy", tuple(heads), tuple(lines), note)
 
@@ -208,8 +246,8 @@ def trade_off(results: Results) -> Iterable[Table]:
     """Yield what each setting costs an honest customer, and what it catches."""
     lines = []
     for (corpus, defense), some in results.by(lambda row: (row["corpus"], label(row["defense"]))).items():
-        if some.copies and scheme(some.rows[0]) != "none":
-            lines.append((CORPORA.get(corpus, corpus), defense, _loss(some), mean_sd(some.values("overlap"), 3),
+        if some.copies and scheme(some.rows[0]) != NO_DEFENSE:
+            lines.append((corpus_title(corpus), defense, _loss(some), mean_sd(some.values("overlap"), 3),
                           mean_sd(some.values("mean_cosine"), 4), share(some.copies.detected()),
                           share(some.innocents.detected())))  # fmt: skip
     if lines:

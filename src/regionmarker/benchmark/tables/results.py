@@ -9,18 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from regionmarker.benchmark.defenses import look_of
+from regionmarker.benchmark.grid.cell import NO_DEFENSE, PORTRAIT
+
 LEVEL = 1e-3
 """The false-positive rate at which power is compared."""
 
-SCHEMES = {
-    "none": "no defense",
-    "embmarker": "EmbMarker",
-    "warden": "WARDEN",
-    "espew": "EspeW",
-    "wet": "WET",
-    "geomark": "GeoMark",
-    "regionmarker": "RegionMarker",
-}
 CORPORA = {"sst2": "SST-2", "mind": "MIND", "ag_news": "AG News", "enron": "Enron", "python": "Python's documentation"}
 _SILENT = ("pool",)
 """Settings that say how a verdict is reached and not what is served."""
@@ -65,6 +59,14 @@ class Results:
             groups.setdefault(get(row), []).append(row)
         return {value: Results(rows) for value, rows in groups.items()}
 
+    def schemes(self) -> list[str]:
+        """Return the names of the rows' defenses in the order of tables, those of other packages after ours."""
+        return sorted({scheme(row) for row in self.rows}, key=look_of)
+
+    def marked_schemes(self) -> list[str]:
+        """Return the same without the control."""
+        return [name for name in self.schemes() if name != NO_DEFENSE]
+
     def of(self, name: str) -> Results:
         """Return the rows of one defense, whatever its settings."""
         return self.where(lambda row: scheme(row) == name)
@@ -73,10 +75,10 @@ class Results:
         """Return the rows with one of these attacks, whatever its settings."""
         return self.where(lambda row: kind(row) in kinds)
 
-    def usual(self) -> Results:
-        """Return the rows of each corpus' most frequent thief and number of queries.
+    def most_common_setup(self) -> Results:
+        """Return the rows of each corpus' most frequent stealer and number of queries.
 
-        Tables compare one thing at a time: what was stolen by other thieves or from more queries is another thing.
+        Tables compare one thing at a time: what others stole, or from more queries, is another thing.
         """
         kept: list[Row] = []
         for some in self.by("corpus").values():
@@ -85,7 +87,7 @@ class Results:
             kept += [row for row in some if row["stealer"] in ("", stealer) and queries in (None, row["queries"])]
         return Results(kept)
 
-    def set(self, settings: str) -> Results:
+    def with_settings(self, settings: str) -> Results:
         """Return the rows whose defense has these settings."""
         return self.where(lambda row: settings_of(row) == settings)
 
@@ -102,7 +104,7 @@ class Results:
     @property
     def innocents(self) -> Results:
         """Rows of suspects that were not."""
-        return self.where(lambda row: not row["guilty"] and row["suspect"] != "portrait")
+        return self.where(lambda row: not row["guilty"] and row["suspect"] != PORTRAIT)
 
     def detected(self, level: float = LEVEL) -> tuple[int, int]:
         """Return how many the decoy test convicts, of how many; what it cannot judge it does not convict."""
@@ -145,6 +147,28 @@ def scheme(row: Row) -> str:
     return str(row["defense"]).partition(":")[0]
 
 
+def title(name: str) -> str:
+    """Return what tables and figures call a defense.
+
+    Examples
+    --------
+    >>> title("embmarker"), title("garlic")
+    ('EmbMarker', 'garlic')
+    """
+    return look_of(name).title
+
+
+def corpus_title(name: str) -> str:
+    """Return what tables and figures call a corpus.
+
+    Examples
+    --------
+    >>> corpus_title("sst2"), corpus_title("mine.csv")
+    ('SST-2', 'mine.csv')
+    """
+    return CORPORA.get(name, name)
+
+
 def kind(row: Row) -> str:
     """Return the name of a row's only attack without its settings; of several, all of them."""
     attacks = row["attacks"] or []
@@ -178,10 +202,10 @@ def label(spec: str) -> str:
     """
     head, _, rest = spec.partition(":")
     kept = [part for part in rest.split(",") if part and part.partition("=")[0] not in _SILENT]
-    return " ".join([SCHEMES.get(head, head), *kept])
+    return " ".join([title(head), *kept])
 
 
-def plain(row: Row) -> bool:
+def default_settings(row: Row) -> bool:
     """Return whether a row's defense has its default settings, as far as they change what is served."""
     return not settings_of(row)
 
