@@ -26,6 +26,7 @@ pytest_plugins = [
     "tests.support.evidence_case",  # after what it imports
     "tests.support.gateways",
     "tests.support.provider",
+    "tests.support.result_rows",
     "tests.support.shards",
     "tests.support.trigger_words",
 ]
