@@ -22,7 +22,7 @@ MODULES = {module_of(path): path for path in sorted(SOURCE.rglob("*.py"))}
 
 
 def named_after(test: Path) -> str:
-    """The module of a file ``test_<module>.py`` or ``test_<module>_<aspect>.py`` in the module's folder; "" for none."""
+    """The module of ``test_<module>.py`` or ``test_<module>_<aspect>.py`` in the module's own folder; "" for none."""
     folder = test.parent.relative_to(TESTS).parts
     stem = test.stem.removeprefix("test_")
     beside = {name.rpartition(".")[2]: name for name in MODULES if tuple(name.split(".")[:-1]) == folder}
