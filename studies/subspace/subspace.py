@@ -1,4 +1,4 @@
-"""Which `subspace` k should a key have by default? The study behind docs/why/subspace.md.
+"""Which `subspace` k should a key have by default? The study behind docs/results/subspace.md.
 
     python studies/subspace/subspace.py --data-dir DIR --out DIR [--minilm MODEL] [--tasks balance] [--keys 8]
 
