@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 import regionmarker as rm
 from regionmarker.vectors import normalised
 from regionmarker.verification.decoy_test import DecoyTest
+from regionmarker.verification.judging import judge
 from regionmarker.verification.power import estimate_power
 from regionmarker.verification.questions import plan_questions
-from regionmarker.verification.verdict import judge
 
 WIDTH, TEXTS, BUDGET, TENANTS = 1536, 5200, 2000, 10_000
 COSINE = 0.85

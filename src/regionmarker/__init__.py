@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from regionmarker.sample_corpus import python_sentences
     from regionmarker.verification.answers import Answers
     from regionmarker.verification.asking import ask
+    from regionmarker.verification.judging import verify
     from regionmarker.verification.tracing import trace
-    from regionmarker.verification.verdict import verify
 
 # Public names load on first use: importing regionmarker costs next to nothing.
 _HOME = {
@@ -33,7 +33,7 @@ _HOME = {
     "load_encoder": "regionmarker.encoders",
     "python_sentences": "regionmarker.sample_corpus",
     "trace": "regionmarker.verification.tracing",
-    "verify": "regionmarker.verification.verdict",
+    "verify": "regionmarker.verification.judging",
 }
 
 __all__ = [

@@ -15,8 +15,9 @@ from regionmarker.marking.marker import RegionMarker
 from regionmarker.measures import neighbour_overlap, row_cosines
 from regionmarker.sample_corpus import python_sentences
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers
+from regionmarker.verification.judging import verify
 from regionmarker.verification.suspects import load_suspect
-from regionmarker.verification.verdict import Verdict, verify
+from regionmarker.verification.verdict import Verdict
 
 _PROTECTED = 7000  # texts that the key is made from, and whose neighbours are counted
 _DISGUISES = ("shift:100", "truncate:2/3")

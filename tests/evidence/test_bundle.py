@@ -13,7 +13,7 @@ import pytest
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.evidence import check_evidence, save_evidence
 from regionmarker.evidence.bundle import read_bundle
-from regionmarker.verification.verdict import judge
+from regionmarker.verification.judging import judge
 
 ALWAYS = {
     "commitment.json",

@@ -13,7 +13,7 @@ from regionmarker.evidence import Signer, check_evidence, save_evidence
 from regionmarker.evidence.bundle import manifest_of, plain_json, plain_lines, read_bundle
 from regionmarker.keys.files import KeyRing
 from regionmarker.keys.key import key_from_key
-from regionmarker.verification.verdict import judge
+from regionmarker.verification.judging import judge
 
 pytestmark = pytest.mark.usefixtures("quick_report")
 
@@ -96,7 +96,7 @@ def reseal(bundle) -> None:
         (bundle / name).unlink(missing_ok=True)
     found = read_bundle(bundle)
     files = {name: content for name, content in found.files.items() if name != "manifest.json"}
-    (bundle / "manifest.json").write_bytes(manifest_of(found.level, files))
+    (bundle / "manifest.json").write_bytes(manifest_of(found.disclosure, files))
 
 
 def test_a_rewritten_bundle_without_a_lie_passes(own_copy):

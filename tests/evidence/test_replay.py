@@ -17,7 +17,7 @@ from regionmarker.evidence import Signer, replay_evidence
 
 @pytest.fixture(scope="module")
 def suspect(verdict):
-    answers = verdict.material.answers
+    answers = verdict.basis.answers
     return lambda texts: 3.0 * answers.lookup(texts)  # of another length, as servers may answer
 
 
@@ -100,8 +100,8 @@ def test_check_for_people_and_programs(saved, own_copy, signer, tmp_path):
 
 
 def test_replay_against_a_file(saved, verdict, tmp_path):
-    answers = verdict.material.answers
-    verdict.material.answers.to_parquet(tmp_path / "answers.parquet")
+    answers = verdict.basis.answers
+    verdict.basis.answers.to_parquet(tmp_path / "answers.parquet")
     done = run("replay", saved["expert"], "--suspect", f"file:{tmp_path / 'answers.parquet'}", "--sample", 25, "--json")
     assert done.exit_code == 0
     assert json.loads(done.stdout)["same"] == 25

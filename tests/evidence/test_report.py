@@ -12,10 +12,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from regionmarker.evidence.disclosure import Case, disclose
+from regionmarker.evidence.disclosure import disclose
 from regionmarker.evidence.report import odds, render_report
-from regionmarker.verification.judging import OtherKey
 from regionmarker.verification.paper_statistics import CANNOT_SAY
+from regionmarker.verification.verdict import OtherKey
 
 VOID = {"meta", "link", "br", "img"}
 
@@ -95,12 +95,12 @@ def test_the_other_outcomes(verdict_on, answer_as):
         (replace(innocent, outcome="inconclusive", power=power), "would have missed good copies too often"),
         (replace(innocent, power=None), "Power was not estimated"),
     ):
-        assert sentence in render_report(disclose(Case.of(found), "summary"))
+        assert sentence in render_report(disclose(found, "summary"))
 
 
 def test_the_other_keys_of_a_ring_are_named(verdict):
     found = replace(verdict, other_keys=(OtherKey("ab" * 8, 0.25, 1, 0.5, False),))
-    words = " ".join(" ".join(Page(render_report(disclose(Case.of(found), "summary"))).text).split())
+    words = " ".join(" ".join(Page(render_report(disclose(found, "summary"))).text).split())
     assert "2 keys of one ring judged the same answers" in words
     assert f"{'ab' * 8} p = 0.25, corrected 0.5" in words
 

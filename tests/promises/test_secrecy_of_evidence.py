@@ -50,7 +50,7 @@ def test_no_texts(summary, case_key):
 
 def test_no_exact_cosines_or_scores(summary, verdict):
     examination_scores = {f"{value:.5f}".encode() for value in verdict.scores.ravel()}
-    answers = verdict.material.answers.vectors
+    answers = verdict.basis.answers.vectors
     cosines = {f"{value:.5f}".encode() for value in (answers[:100] @ answers.T).ravel()[::7] if abs(value) < 0.999}
     # Coordinates of the pictures have six digits; a few fall on a cosine's five by chance, as with any other numbers.
     seen = set(re.findall(rb"(?<![\d.])-?0\.\d{5}(?!\d)", summary))

@@ -12,10 +12,11 @@ from regionmarker import RegionMarker
 from regionmarker.evidence import Signer, save_evidence
 from regionmarker.keys.key import Key
 from regionmarker.verification.answers import Answers, Exchange, text_digest
+from regionmarker.verification.judging import judge
 from regionmarker.verification.power import Power
 from regionmarker.verification.questions import plan_questions
 from regionmarker.verification.tracing import trace
-from regionmarker.verification.verdict import Verdict, judge
+from regionmarker.verification.verdict import Verdict
 from tests.support.suspects import blurred
 
 SUSPECT = "https://copy.example/v1#<script>alert(1)</script>"
@@ -71,7 +72,7 @@ def signer() -> Signer:
 def saved(verdict, case_key, signer, tmp_path_factory):
     """The bundles of the case by level, not to be changed."""
     folder = tmp_path_factory.mktemp("evidence")
-    traces = trace(case_key, verdict.material.answers, ["alice", "bob"])
+    traces = trace(case_key, verdict.basis.answers, ["alice", "bob"])
     levels = {"summary": (), "expert": (), "court": traces}
     return {
         level: save_evidence(verdict, folder / level, level=level, signer=signer, traces=given, archive=True)

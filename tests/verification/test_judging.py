@@ -13,8 +13,9 @@ from regionmarker import Answers, KeyRing, RegionMarker, ask, verify
 from regionmarker.errors import InputError
 from regionmarker.keys.key import key_from_key
 from regionmarker.verification.decoy_test import holm
+from regionmarker.verification.judging import judge
 from regionmarker.verification.questions import merged_texts, plan_questions
-from regionmarker.verification.verdict import INFRINGEMENT, NO_EVIDENCE, judge
+from regionmarker.verification.verdict import INFRINGEMENT, NO_EVIDENCE
 
 QUICK = {"budget": BUDGET, "power": False}
 

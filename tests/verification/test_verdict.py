@@ -14,8 +14,9 @@ from regionmarker.errors import InputError
 from regionmarker.keys.key import Key
 from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.examination import Examination, scores_digest
+from regionmarker.verification.judging import check_encoder
 from regionmarker.verification.ledger import correction
-from regionmarker.verification.verdict import HONEST_DRAW, INFRINGEMENT, NO_EVIDENCE, check_encoder
+from regionmarker.verification.verdict import HONEST_DRAW, INFRINGEMENT, NO_EVIDENCE
 
 QUICK = {"budget": BUDGET, "power": False}
 

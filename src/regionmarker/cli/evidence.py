@@ -15,7 +15,7 @@ from regionmarker.cli.output import print_result, stderr
 from regionmarker.errors import InputError
 
 if TYPE_CHECKING:
-    from regionmarker.evidence.check import Report
+    from regionmarker.evidence.check import CheckReport
 
 FAILED = 2
 BundlePath = Annotated[Path, typer.Argument(help="The bundle: its directory, or its zip.", show_default=False)]
@@ -102,7 +102,7 @@ def stamp(
         )
 
 
-def _show(report: Report, *, as_json: bool) -> None:
+def _show(report: CheckReport, *, as_json: bool) -> None:
     if as_json:
         print_result(report.to_dict(), as_json=True)
         return

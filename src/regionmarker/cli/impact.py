@@ -74,7 +74,7 @@ def impact(
 
 def _check_encoder(marker: RegionMarker, encoder: Encoder) -> None:
     """Refuse an encoder that is not the key's; a serving key has no texts to check it with."""
-    from regionmarker.verification.verdict import check_encoder
+    from regionmarker.verification.judging import check_encoder
 
     if "key_" in vars(marker):
         check_encoder(marker.key_, encoder)

@@ -26,8 +26,7 @@ from regionmarker.errors import InputError
 if TYPE_CHECKING:
     from regionmarker.corpus import TextSet
     from regionmarker.keys.files import KeyRing
-    from regionmarker.verification.judging import OtherKey
-    from regionmarker.verification.verdict import Verdict
+    from regionmarker.verification.verdict import OtherKey, Verdict
 
 FOUND_INFRINGEMENT = 1
 _BUDGET = 3000
@@ -67,9 +66,10 @@ def verify(
     Example: regionmarker verify --key provider.rmkey --suspect https://api.example.com/v1#model
     """
     from regionmarker.verification.asking import ask
+    from regionmarker.verification.judging import judge
     from regionmarker.verification.ledger import ledger_path
     from regionmarker.verification.questions import Cost, merged_texts, plan_questions
-    from regionmarker.verification.verdict import INFRINGEMENT, judge
+    from regionmarker.verification.verdict import INFRINGEMENT
 
     if out is not None and out.exists() and not force:
         raise InputError(f"{out} exists already: choose another name, or use --force")
@@ -98,7 +98,7 @@ def _own_probes(
                 raise InputError(f"{option} goes with --corpus: the key's own probes need none")
         return None
     from regionmarker.corpus import TextSet
-    from regionmarker.verification.verdict import check_encoder
+    from regionmarker.verification.judging import check_encoder
 
     clean = open_encoder(encoder)
     if clean is not None:

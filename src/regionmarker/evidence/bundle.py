@@ -25,7 +25,7 @@ from regionmarker.evidence.signature import Signer
 from regionmarker.files import atomic_path
 
 FORMAT = "regionmarker evidence 1"
-SUMMARY, EXPERT, COURT = LEVELS = ("summary", "expert", "court")
+SUMMARY, EXPERT, COURT = DISCLOSURES = ("summary", "expert", "court")
 MANIFEST, SIGNATURE, SIGNER = "manifest.json", "manifest.sig", "signer.pem"
 REQUEST, TOKEN = "timestamp.tsq", "timestamp.tsr"
 UNLISTED = (MANIFEST, SIGNATURE, REQUEST, TOKEN)
@@ -56,19 +56,25 @@ class Bundle(Sealed):
             return [json.loads(line) for line in self.read(name).splitlines()]
 
     @property
-    def level(self) -> str:
-        """How much this bundle discloses."""
+    def disclosure(self) -> str:
+        """How much this bundle shows."""
         manifest = self.json(MANIFEST)
         found = manifest.get("level") if isinstance(manifest, dict) else None
-        if found not in LEVELS:
+        if found not in DISCLOSURES:
             raise InputError(f"{MANIFEST} names no known level of disclosure")
         return str(found)
 
 
-def manifest_of(level: str, files: Mapping[str, bytes]) -> bytes:
+def need(condition: bool, complaint: str) -> None:
+    """Refuse a bundle with a complaint unless the condition holds."""
+    if not condition:
+        raise InputError(complaint)
+
+
+def manifest_of(disclosure: str, files: Mapping[str, bytes]) -> bytes:
     """Return the manifest: one spelling only, so that signing its bytes signs its meaning."""
     digests = {name: sha256(files[name]).hexdigest() for name in files}
-    return plain_json({"format": FORMAT, "level": level, "files": digests})
+    return plain_json({"format": FORMAT, "level": disclosure, "files": digests})
 
 
 def plain_json(document: object) -> bytes:
@@ -77,7 +83,7 @@ def plain_json(document: object) -> bytes:
 
 
 def plain_lines(rows: list[dict[str, Any]]) -> bytes:
-    """Return one JSON object a line."""
+    """Return one JSON object per line."""
     return "".join(json.dumps(row, sort_keys=True, ensure_ascii=False) + "\n" for row in rows).encode()
 
 
@@ -85,7 +91,7 @@ def write_bundle(
     directory: Path,
     files: Mapping[str, bytes],
     *,
-    level: str,
+    disclosure: str,
     signer: Signer | None = None,
     archive: bool = False,
     overwrite: bool = False,
@@ -97,14 +103,14 @@ def write_bundle(
     if archive and packed.exists() and not overwrite:
         raise InputError(f"{packed} exists already: choose another name, or say that it is to be overwritten")
     listed = {**files, SIGNER: signer.public_pem} if signer else dict(files)
-    manifest = manifest_of(level, listed)
+    manifest = manifest_of(disclosure, listed)
     whole = {**listed, MANIFEST: manifest, **({SIGNATURE: signer.sign(manifest)} if signer else {})}
     # Beyond the summary a bundle shows parts of the key: for its owner's eyes until it is handed over.
-    mode = 0o666 if level == SUMMARY else OWNER_ONLY
+    mode = 0o666 if disclosure == SUMMARY else OWNER_ONLY
     with contextlib.ExitStack() as stack:
         if archive:
             _pack(stack.enter_context(atomic_path(packed, mode)), whole)
-        place = stack.enter_context(_whole_directory(target, 0o777 if level == SUMMARY else 0o700))
+        place = stack.enter_context(_whole_directory(target, 0o777 if disclosure == SUMMARY else 0o700))
         for name in sorted(whole):
             with _new_file(place / name, mode) as descriptor:
                 _write(descriptor, whole[name])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from regionmarker.evidence.disclosure import DECILES, Curve, Plane
+from regionmarker.evidence.disclosure import DECILES, Curve, ProbeMap
 from regionmarker.plots import GROUPS, GUIDE, INK, MARKED, PLAIN, Axes, Figure, inline, svg
 from regionmarker.vectors import Doubles
 from regionmarker.verification.decoy_test import STEP, bound_distribution
@@ -138,12 +138,12 @@ def power_curve(power: dict[str, Any]) -> Figure:
 
 
 @chart
-def secret_plane(plane: Plane, names: Sequence[str]) -> Figure:
+def probe_map(shown: ProbeMap, names: Sequence[str]) -> Figure:
     """Draw where the probes lie in two of the secret coordinates."""
     figure = Figure(figsize=(_WIDE, 4.2), layout="constrained")
     axes = figure.subplots()
     for number, name in enumerate(("outside", *names)):
-        x, y = plane.coordinates[plane.groups == number].T
+        x, y = shown.coordinates[shown.groups == number].T
         colour = GUIDE if number == 0 else GROUPS[(number - 1) % len(GROUPS)]
         axes.plot(x, y, ".", color=colour, markersize=3 if number == 0 else 5, label=name)
     axes.axhline(0.0, color=INK, linewidth=0.8)

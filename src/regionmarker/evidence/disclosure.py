@@ -22,18 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from regionmarker.corpus import TextSet
-from regionmarker.crypto.secret import Sealed
 from regionmarker.errors import InputError
-from regionmarker.evidence.bundle import COURT, SUMMARY, plain_json, plain_lines
-from regionmarker.evidence.openings import COMMITMENT, describe_commitment
-from regionmarker.keys.key import Key
+from regionmarker.evidence.bundle import COURT, EXPERT, SUMMARY, plain_json, plain_lines
+from regionmarker.keys.commitment import COMMITMENT, PARTS, open_parts
 from regionmarker.vectors import Doubles, Integers
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.decoy_test import STEP, DecoyTest, in_steps
+from regionmarker.verification.decoy_test import STEP, in_steps
 from regionmarker.verification.examination import Examination
 from regionmarker.verification.tracing import Trace
-from regionmarker.verification.verdict import Verdict
+from regionmarker.verification.verdict import Basis, Verdict
 
 VERDICT, SCORES, TRANSCRIPT, TRACES, REPORT = (
     "verdict.json",
@@ -43,34 +40,10 @@ VERDICT, SCORES, TRANSCRIPT, TRACES, REPORT = (
     "report.html",
 )
 POOL, PROBES, ANSWERS, OWN_PROBES = "pool.jsonl", "probes.jsonl", "answers.parquet", "own-probes.parquet"
+OPENED = {SUMMARY: ("statistic", "level"), EXPERT: ("statistic", "level", "encoder"), COURT: PARTS}
+"""The parts of the commitment that each level opens. At summary only what is no secret, so that nobody can say that it
+was chosen afterwards."""
 DECILES = np.linspace(0.0, 1.0, 11)
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Case(Sealed):
-    """A verdict with all that it was judged from."""
-
-    verdict: Verdict
-    key: Key
-    answers: Answers
-    probes: TextSet | None
-    examination: Examination
-    targets: tuple[int, ...]
-    traces: Sequence[Trace]
-
-    @classmethod
-    def of(cls, verdict: Verdict, traces: Sequence[Trace] = ()) -> Case:
-        """Take a verdict's material up again; TEST keys are refused."""
-        material = verdict.material
-        if material is None:
-            raise InputError("this verdict came without its key and answers: save evidence where it was judged")
-        if material.key.test:
-            raise InputError(
-                "this is a TEST key (made with a fixed seed): anyone can make it again, so it gives no evidence"
-            )
-        examination = Examination.of(material.key, material.answers, material.probes)
-        targets = material.key.provider_targets()
-        return cls(verdict, material.key, material.answers, material.probes, examination, targets, traces)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +59,7 @@ class Curve:
 
 
 @dataclass(frozen=True, eq=False)
-class Plane:
+class ProbeMap:
     """The probes in two of the secret coordinates (m, 2), and which of the R regions each belongs to; 0 for none."""
 
     coordinates: Doubles
@@ -97,67 +70,78 @@ class Plane:
 class Disclosure:
     """What a level shows: plain values for the report, and the files of the bundle."""
 
-    level: str
+    name: str  # of the level
     verdict: dict[str, Any]
     scores: dict[str, Any]
     commitment: dict[str, Any]
     transcript: list[dict[str, Any]]
     traces: list[dict[str, Any]]
     curves: list[Curve]
-    plane: Plane | None
+    probe_map: ProbeMap | None
     files: dict[str, bytes]
 
 
-def disclose(case: Case, level: str) -> Disclosure:
-    """Return what ``level`` shows of a case."""
-    order = _order(case) if level == SUMMARY else list(range(len(case.targets)))
-    cosines = [_cosines(case, place) for place in order]
-    curves = [_coarse(curve) for curve in cosines] if level == SUMMARY else cosines
-    verdict = _verdict(case, order, level)
-    scores = _scores(case, order)
+def disclose(verdict: Verdict, disclosure: str, traces: Sequence[Trace] = ()) -> Disclosure:
+    """Return what a level of disclosure shows of a verdict; TEST keys are refused."""
+    basis = _basis_of(verdict)
+    observed = _observed(verdict, basis)
+    order = _order(observed) if disclosure == SUMMARY else list(range(len(observed)))
+    cosines = [_cosines(basis, place) for place in order]
+    plain = _verdict(verdict, basis, order, disclosure)
+    scores = _scores(basis, [observed[place] for place in order], order)
     scores["paper_deciles"] = [_coarse(curve).inside.tolist() for curve in cosines]
-    commitment, opened = describe_commitment(case.key, level)
-    transcript = [dict(exchange.to_dict()) for exchange in case.answers.exchanges]
-    traces = [asdict(trace) for trace in case.traces]
+    commitment, opened = open_parts(basis.key, OPENED[disclosure])
+    transcript = [dict(exchange.to_dict()) for exchange in basis.answers.exchanges]
+    ranking = [asdict(trace) for trace in traces]
     files = {
-        VERDICT: plain_json(verdict),
+        VERDICT: plain_json(plain),
         SCORES: _scores_json(scores),
         COMMITMENT: plain_json(commitment),
         TRANSCRIPT: plain_lines(transcript),
-        **({TRACES: plain_json(traces)} if traces else {}),
+        **({TRACES: plain_json(ranking)} if ranking else {}),
         **opened,
     }
-    plane = None if level == SUMMARY else _plane(case)
-    if plane is not None:
-        files |= _expert_files(case, plane)
-    if level == COURT and case.probes is not None:
-        asked = case.examination.questions.probes
+    probe_map = None if disclosure == SUMMARY else _probe_map(basis.examination)
+    if probe_map is not None:
+        files |= _expert_files(verdict, basis, probe_map)
+    if disclosure == COURT and basis.probes is not None:
+        asked = basis.examination.questions.probes
         files[OWN_PROBES] = _parquet(Answers("clean", asked.texts, asked.embeddings))
-    return Disclosure(level, verdict, scores, commitment, transcript, traces, curves, plane, files)
+    curves = [_coarse(curve) for curve in cosines] if disclosure == SUMMARY else cosines
+    return Disclosure(disclosure, plain, scores, commitment, transcript, ranking, curves, probe_map, files)
 
 
-def _order(case: Case) -> list[int]:
+def _basis_of(verdict: Verdict) -> Basis:
+    if verdict.basis is None:
+        raise InputError("this verdict came without its key and answers: save evidence where it was judged")
+    if verdict.basis.key.test:
+        raise InputError(
+            "this is a TEST key (made with a fixed seed): anyone can make it again, so it gives no evidence"
+        )
+    return verdict.basis
+
+
+def _observed(verdict: Verdict, basis: Basis) -> list[int | None]:
+    """Return the scores of the targets; None where the suspect did not answer one, which makes p = 1."""
+    z = verdict.scores
+    found = z[np.arange(len(z)), list(basis.targets)]  # (R,)
+    return [None if np.isnan(score) else int(in_steps(np.array([score]))[0]) for score in found]
+
+
+def _order(observed: list[int | None]) -> list[int]:
     """Return the regions by the score of their target, highest first: an order that says nothing of the key's."""
-    observed = _observed(case)
     scored = [np.inf if score is None else -score for score in observed]
     return sorted(range(len(observed)), key=lambda place: (scored[place], place))
 
 
-def _observed(case: Case) -> list[int | None]:
-    """Return the scores of the targets; None where the suspect did not answer one, which makes p = 1."""
-    z = case.verdict.scores
-    found = z[np.arange(len(z)), list(case.targets)]  # (R,)
-    return [None if np.isnan(score) else int(in_steps(np.array([score]))[0]) for score in found]
-
-
-def _verdict(case: Case, order: list[int], level: str) -> dict[str, Any]:
-    plain: dict[str, Any] = dict(case.verdict.to_dict())
+def _verdict(verdict: Verdict, basis: Basis, order: list[int], disclosure: str) -> dict[str, Any]:
+    plain: dict[str, Any] = dict(verdict.to_dict())
     plain["total"] = None if np.isnan(plain["total"]) else plain["total"]  # JSON has no NaN
-    plain["disclosure"] = level
-    plain["probes"] = "reservoir" if case.probes is None else "own"
+    plain["disclosure"] = disclosure
+    plain["probes"] = "reservoir" if basis.probes is None else "own"
     paper = dict(plain["paper"])
     regions = [dict(paper["regions"][place]) for place in order]
-    if level == SUMMARY:
+    if disclosure == SUMMARY:
         # At full length these would confirm to the suspect, who can compute cosines, a guess at the key.
         paper |= {name: _short(paper[name]) for name in ("delta_cos", "delta_l2", "p_value")}
         regions = [
@@ -171,17 +155,17 @@ def _short(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _scores(case: Case, order: list[int]) -> dict[str, Any]:
+def _scores(basis: Basis, observed: list[int | None], order: list[int]) -> dict[str, Any]:
     """Return the scores in whole steps: sorted lists, the targets' own, the table of sums where p is exact."""
-    test, observed = DecoyTest(case.verdict.scores), _observed(case)
+    test = basis.test
     table = test.null_counts()
     return {
         "step": STEP,
         "pool": test.pool_size,
-        "unanswered": case.verdict.scores.shape[1] - test.pool_size,
+        "unanswered": len(basis.key.pool) - test.pool_size,
         "regions": test.regions,
         "lists": np.sort(test.steps[order], axis=1)[:, ::-1].tolist(),
-        "observed": [observed[place] for place in order],
+        "observed": observed,
         "null": None if table is None else {"lowest": table[0], "counts": table[1]},
     }
 
@@ -192,11 +176,11 @@ def _scores_json(scores: dict[str, Any]) -> bytes:
     return f"{{\n{lines}\n}}\n".encode()
 
 
-def _cosines(case: Case, place: int) -> Curve:
-    examination = case.examination
-    goal = examination.pool_answers[case.targets[place]].astype(np.float64)
+def _cosines(basis: Basis, place: int) -> Curve:
+    examination, target = basis.examination, basis.targets[place]
+    goal = examination.pool_answers[target].astype(np.float64)
     if not np.isfinite(goal).all():
-        goal = case.key.pool.embeddings[case.targets[place]].astype(np.float64)
+        goal = basis.key.pool.embeddings[target].astype(np.float64)
     goal = goal / np.linalg.norm(goal)
     inside, outside = examination.inside(examination.regions[place]), examination.outside()
     return Curve(np.sort(inside @ goal), np.sort(outside @ goal))
@@ -213,23 +197,23 @@ def _coarse(curve: Curve) -> Curve:
     return Curve(np.round(below, 2), None)
 
 
-def _plane(case: Case) -> Plane:
+def _probe_map(examination: Examination) -> ProbeMap:
     """Return the probes in the two coordinates in which the trigger regions fall into the most different quadrants."""
-    questions, regions = case.examination.questions, case.examination.regions
+    questions, regions = examination.questions, examination.regions
     pairs = list(combinations(range(questions.coordinates.shape[1]), 2))
     groups = np.zeros(len(questions.regions), dtype=np.int64)
     for number, region in enumerate(regions, start=1):
         groups[questions.regions == region] = number
     if not pairs:  # one hyperplane only
         flat = np.column_stack([questions.coordinates[:, 0], np.zeros(len(groups))])
-        return Plane(flat, groups)
+        return ProbeMap(flat, groups)
     first, second = max(pairs, key=lambda pair: len({(r >> pair[0] & 1, r >> pair[1] & 1) for r in regions}))
-    return Plane(np.round(questions.coordinates[:, [first, second]], 4), groups)
+    return ProbeMap(np.round(questions.coordinates[:, [first, second]], 4), groups)
 
 
-def _expert_files(case: Case, plane: Plane) -> dict[str, bytes]:
-    questions, z = case.examination.questions, case.verdict.scores
-    target_of = {place: region for region, place in enumerate(case.targets, start=1)}
+def _expert_files(verdict: Verdict, basis: Basis, probe_map: ProbeMap) -> dict[str, bytes]:
+    questions, z = basis.examination.questions, verdict.scores
+    target_of = {place: region for region, place in enumerate(basis.targets, start=1)}
     pool = [
         {
             "place": place,
@@ -241,9 +225,9 @@ def _expert_files(case: Case, plane: Plane) -> dict[str, bytes]:
     ]
     probes = [
         {"text": text, "region": int(group), "plane": point.tolist()}
-        for text, group, point in zip(questions.probes.texts, plane.groups, plane.coordinates, strict=True)
+        for text, group, point in zip(questions.probes.texts, probe_map.groups, probe_map.coordinates, strict=True)
     ]
-    return {POOL: plain_lines(pool), PROBES: plain_lines(probes), ANSWERS: _parquet(case.answers)}
+    return {POOL: plain_lines(pool), PROBES: plain_lines(probes), ANSWERS: _parquet(basis.answers)}
 
 
 def _parquet(answers: Answers) -> bytes:

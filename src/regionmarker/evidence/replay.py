@@ -10,9 +10,9 @@ import numpy as np
 
 from regionmarker.errors import InputError
 from regionmarker.evidence.bundle import SUMMARY, read_bundle
+from regionmarker.evidence.check import check_integrity
 from regionmarker.evidence.check_expert import stored_answers
 from regionmarker.evidence.disclosure import VERDICT
-from regionmarker.evidence.integrity import integrity
 from regionmarker.verification.asking import ask_texts
 
 SAME = 0.99
@@ -82,10 +82,10 @@ def replay_evidence(
     if sample < 1:
         raise InputError(f"sample is {sample}, but must be at least 1")
     bundle = read_bundle(path)
-    for check in integrity(bundle):
+    for check in check_integrity(bundle):
         if not check.ok:
             raise InputError(f"{path} is not as it was written: {check.detail}")
-    if bundle.level == SUMMARY:
+    if bundle.disclosure == SUMMARY:
         raise InputError(
             f"{path} is a summary, which does not show the texts that were asked: "
             "ask the claimant for a bundle of the expert or court level"

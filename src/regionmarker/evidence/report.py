@@ -11,6 +11,7 @@ from typing import Any
 
 from regionmarker._version import __version__
 from regionmarker.errors import MissingExtraError
+from regionmarker.evidence.bundle import SUMMARY
 from regionmarker.evidence.disclosure import Disclosure
 from regionmarker.verification.paper_statistics import CANNOT_SAY
 from regionmarker.verification.verdict import INCONCLUSIVE, INFRINGEMENT, NO_EVIDENCE
@@ -33,13 +34,13 @@ def render_report(shown: Disclosure) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"number": number, "signed": signed, "moment": moment}
     scores, power = shown.scores, shown.verdict["power"]
-    names = region_names(scores["regions"], shown.level)
+    names = region_names(scores["regions"], shown.name)
     pictures = {
         "null": charts.null_distribution(scores),
         "ranks": charts.pool_ranks(scores, names),
         "curves": charts.paper_curves(shown.curves, names),
         "power": None if power is None else charts.power_curve(power),
-        "plane": None if shown.plane is None else charts.secret_plane(shown.plane, names),
+        "probe_map": None if shown.probe_map is None else charts.probe_map(shown.probe_map, names),
     }
     page = environment.from_string(_template("report.html.jinja"))
     return page.render(
@@ -90,9 +91,9 @@ def outcome_sentence(verdict: dict[str, Any]) -> str:
     )
 
 
-def region_names(count: int, level: str) -> list[str]:
+def region_names(count: int, disclosure: str) -> list[str]:
     """Return what the report calls the trigger regions: letters where their order is not the key's, else numbers."""
-    if level == "summary" and count <= len(_LETTERS):
+    if disclosure == SUMMARY and count <= len(_LETTERS):
         return [f"Region {letter}" for letter in _LETTERS[:count]]
     return [f"Region {place}" for place in range(1, count + 1)]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regionmarker.errors import InputError
-from regionmarker.evidence.bundle import LEVELS, SUMMARY, write_bundle
-from regionmarker.evidence.disclosure import REPORT, Case, disclose
+from regionmarker.evidence.bundle import DISCLOSURES, SUMMARY, write_bundle
+from regionmarker.evidence.disclosure import REPORT, disclose
 from regionmarker.evidence.signature import Signer
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def save_evidence(
     Path
         The directory.
     """
-    if level not in LEVELS:
-        raise InputError(f"level is {level!r}, but must be one of {', '.join(LEVELS)}")
+    if level not in DISCLOSURES:
+        raise InputError(f"level is {level!r}, but must be one of {', '.join(DISCLOSURES)}")
     from regionmarker.evidence.report import render_report
 
-    shown = disclose(Case.of(verdict, traces), level)
+    shown = disclose(verdict, level, traces)
     files = {**shown.files, REPORT: render_report(shown).encode()}
-    return write_bundle(Path(directory), files, level=level, signer=signer, archive=archive, overwrite=overwrite)
+    return write_bundle(Path(directory), files, disclosure=level, signer=signer, archive=archive, overwrite=overwrite)

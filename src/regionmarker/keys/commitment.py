@@ -2,7 +2,8 @@
 
 Each part of the key has a leaf, SHA-256 over a blinding that only the master secret gives and the part's content; the
 commitment is SHA-256 over the leaves. To open a part is to show its content and its blinding, and the other parts stay
-closed. The public salt is not covered: it has to be issued after the commitment.
+closed. Once every part is open, the key is made again from the committed bytes alone. The public salt is not covered:
+it has to be issued after the commitment.
 
 A commitment alone does not stop grinding (trying many masters against a model that already exists, and committing to
 the luckiest). Targets that depend on public randomness issued later do: see
@@ -13,19 +14,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from regionmarker.corpus import TextSet
 from regionmarker.crypto.derive import encode_label, subkey
+from regionmarker.crypto.secret import Sealed, Secret
 from regionmarker.errors import InputError
-from regionmarker.keys.key import Key
+from regionmarker.keys.key import Key, Settings
 from regionmarker.keys.serving import ServingKey
+from regionmarker.marks.number_format import NumberFormat
+from regionmarker.marks.reduction import from_arrays
+from regionmarker.marks.regions import RegionMark, RegionSettings
 from regionmarker.vectors import AnyArray
 
 SCHEME = "regionmarker commitment 1"
 PARTS = ("master", "matrix", "regions", "pool", "reservoir", "encoder", "statistic", "level")
+COMMITMENT = "commitment.json"
+"""The file of a bundle of evidence that shows a commitment and its opened parts."""
+
+_NUMBERS = re.compile(r"[<|][fiu][1248]")
+_INLINE = 4096  # larger parts get a file of their own
 
 
 def commit(key: Key) -> str:
@@ -83,3 +96,166 @@ def _array(name: str, array: AnyArray) -> bytes:
     plain = np.ascontiguousarray(array)
     plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
     return encode_label(name, plain.dtype.str, str(plain.shape)) + plain.tobytes()
+
+
+# ---- opened parts
+
+
+def open_parts(key: Key, parts: Collection[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return what ``commitment.json`` holds when ``parts`` are opened, and the files of large parts."""
+    leaves, opened, files = {}, {}, {}
+    for part in PARTS:
+        whole, blind = content(key, part), blinding(key, part)
+        leaves[part] = leaf(blind, whole)
+        if part not in parts:
+            continue
+        opened[part] = {"blinding": blind.hex()}
+        if len(whole) <= _INLINE:
+            opened[part]["content"] = whole.hex()
+        else:
+            opened[part]["file"] = f"opened-{part}.bin"
+            files[f"opened-{part}.bin"] = whole
+    document = {
+        "scheme": SCHEME,
+        "commitment": commitment_of(leaves),
+        "key_id": key.id,
+        "salt": key.salt.hex(),
+        "leaves": leaves,
+        "opened": opened,
+    }
+    return document, files
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class OpenedParts(Sealed):
+    """The opened parts of a commitment, by name: their contents and blindings."""
+
+    contents: dict[str, bytes]
+    blindings: dict[str, bytes]
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any], files: Mapping[str, bytes], parts: Collection[str]) -> OpenedParts:
+        """Read what :func:`open_parts` wrote.
+
+        Leaves that do not make the commitment, contents that are not the leaves', and other parts than ``parts`` are
+        refused.
+        """
+        if document["scheme"] != SCHEME:
+            raise InputError(f"{COMMITMENT} has the scheme {document['scheme']!r}, which this version does not know")
+        leaves = document["leaves"]
+        if set(leaves) != set(PARTS) or commitment_of(leaves) != document["commitment"]:
+            raise InputError(f"{COMMITMENT}: the leaves do not make the commitment")
+        if set(document["opened"]) != set(parts):
+            raise InputError(f"{COMMITMENT} does not open the parts that belong to its level of disclosure")
+        contents, blindings = {}, {}
+        for part, shown in document["opened"].items():
+            name = shown.get("file", COMMITMENT)
+            if name not in files:
+                raise InputError(f"{name} is missing: it holds the opened part {part!r}")
+            contents[part] = files[name] if "file" in shown else bytes.fromhex(shown["content"])
+            blindings[part] = bytes.fromhex(shown["blinding"])
+            if leaf(blindings[part], contents[part]) != leaves[part]:
+                raise InputError(f"{name}: the opened part {part!r} is not what was committed to")
+        return cls(contents, blindings)
+
+    @property
+    def statistic(self) -> str:
+        """The statistic that was committed to."""
+        return _Reader(self.contents["statistic"]).labels(4)[0]
+
+    @property
+    def level(self) -> float:
+        """The level that was committed to."""
+        return float(_Reader(self.contents["level"]).labels(1)[0])
+
+    def key(self, salt: bytes) -> Key:
+        """Make the key again, once all parts are opened."""
+        contents, reader = self.contents, _Reader(self.contents["matrix"])
+        kind, arrays = reader.labels(1)[0], {}
+        while reader.rest:
+            name, array = reader.array()
+            arrays[name] = array
+        normals = arrays.pop("normals")
+        regions, tenant_regions, shares = _regions(contents["regions"])
+        encoder, number_format, _ = _Reader(contents["encoder"]).labels(3)
+        statistic, strength, ratio, tenant_ratio = _Reader(contents["statistic"]).labels(4)
+        return Key(
+            master=Secret(contents["master"]),
+            salt=salt,
+            settings=Settings(statistic=statistic, level=self.level),
+            mark=RegionMark(
+                settings=RegionSettings(
+                    dimension=normals.shape[0],
+                    ratio=float(ratio),
+                    tenant_ratio=float(tenant_ratio),
+                    strength=float(strength),
+                    reducer=kind,
+                    subspace=normals.shape[1],
+                ),
+                reduction=from_arrays(kind, arrays),
+                normals=normals,
+                shares=shares,
+                regions=regions,
+                tenant_regions=tenant_regions,
+            ),
+            encoder=encoder,
+            number_format=NumberFormat(number_format),
+            created="",
+            test=False,
+            pool=_texts(contents["pool"]),
+            reservoir=_texts(contents["reservoir"]),
+        )
+
+
+def _regions(whole: bytes) -> tuple[tuple[int, ...], tuple[int, ...], AnyArray]:
+    (provider, tenant), end = json.JSONDecoder().raw_decode(whole.decode("latin-1"))
+    return tuple(provider), tuple(tenant), _Reader(whole[end:]).array()[1]
+
+
+def _texts(whole: bytes) -> TextSet:
+    """Read texts until what follows is an array with as many rows."""
+    reader = _Reader(whole)
+    texts: list[str] = []
+    while not reader.at_embeddings(len(texts)):
+        texts.extend(reader.labels(1))
+    return TextSet(tuple(texts), reader.array()[1])
+
+
+class _Reader:
+    """Reads the length-prefixed strings and the arrays of :func:`content`."""
+
+    def __init__(self, whole: bytes) -> None:
+        self.rest = memoryview(whole)
+
+    def labels(self, count: int) -> list[str]:
+        found = []
+        for _ in range(count):
+            size = int.from_bytes(self.rest[:4], "little")
+            if len(self.rest) < 4 + size:
+                raise InputError("an opened part is cut short")
+            found.append(bytes(self.rest[4 : 4 + size]).decode())
+            self.rest = self.rest[4 + size :]
+        return found
+
+    def array(self) -> tuple[str, AnyArray]:
+        name, dtype, shape = self.labels(3)
+        if not _NUMBERS.fullmatch(dtype):
+            raise InputError("an opened part holds an array of something else than numbers")
+        sizes = tuple(int(size) for size in shape.strip("()").split(",") if size.strip())
+        count = int(np.prod(sizes, dtype=np.int64))
+        array = np.frombuffer(self.rest, dtype=np.dtype(dtype), count=count).reshape(sizes)
+        self.rest = self.rest[array.nbytes :]
+        return name, array
+
+    def at_embeddings(self, rows: int) -> bool:
+        before = self.rest
+        try:
+            if self.labels(1) != ["embeddings"]:
+                return False
+            self.rest = before
+            array = self.array()[1]
+            return array.ndim == 2 and len(array) == rows and not self.rest
+        except ValueError:  # a text that reads "embeddings"; also every InputError
+            return False
+        finally:
+            self.rest = before

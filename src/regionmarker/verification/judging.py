@@ -1,4 +1,4 @@
-"""What the keys of a ring find in one set of answers, corrected for how many keys looked and how often.
+"""From a suspect, or from its answers, to a verdict.
 
 A key's p-value is exact for that key. Look k counts k (k + 1) times, and the keys of a ring are corrected together
 (Holm): an innocent suspect is convicted by any key at any look with at most the level's probability.
@@ -7,7 +7,8 @@ A key's p-value is exact for that key. Look k counts k (k + 1) times, and the ke
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -16,71 +17,185 @@ from regionmarker.corpus import TextSet
 from regionmarker.crypto.secret import Sealed
 from regionmarker.errors import InputError
 from regionmarker.keys.key import Key
-from regionmarker.vectors import Doubles
+from regionmarker.vectors import Doubles, Encoder, Floats
 from regionmarker.verification import ledger as ledgers
 from regionmarker.verification.answers import Answers
+from regionmarker.verification.asking import ask
 from regionmarker.verification.decoy_test import DecoyTest, holm
 from regionmarker.verification.examination import Examination, scores_digest
+from regionmarker.verification.paper_statistics import PaperStatistics, paper_statistics
+from regionmarker.verification.power import Power, estimate_power
+from regionmarker.verification.questions import DEFAULT_BUDGET, keys_of
+from regionmarker.verification.verdict import (
+    INCONCLUSIVE,
+    INFRINGEMENT,
+    NO_EVIDENCE,
+    Basis,
+    OtherKey,
+    Verdict,
+    cautions,
+)
+
+_RECHECKED = 64
+_SAME_EMBEDDING = 0.999
 
 
-@dataclass(frozen=True)
-class OtherKey:
-    """What another key of the ring found.
+def verify(
+    marker: object,
+    suspect: object,
+    *,
+    probes: Sequence[str] | None = None,
+    encoder: Encoder | None = None,
+    embeddings: object = None,
+    level: float | None = None,
+    budget: int = DEFAULT_BUDGET,
+    ledger: Path | None = None,
+    power: bool = True,
+    cache: str | Path | bool | None = None,
+    progress: bool = False,
+) -> Verdict:
+    """Judge a suspect.
 
-    Attributes
+    Parameters
     ----------
-    p_value
-        Exact for this key alone.
-    look
-        Which look it was at this suspect with this key.
-    holm
-        Corrected for looks and for all keys of the ring: compare this with the level.
-    infringement
-        Whether ``holm`` is at or below the level.
+    marker
+        A fitted marker, its key, or a :class:`~regionmarker.keys.files.KeyRing`: every key of it judges, and they are
+        corrected for how many there are.
+    suspect
+        Its :class:`~regionmarker.verification.answers.Answers`, or anything that can be asked.
+    probes
+        Own probe texts instead of the key's reservoir; they need ``encoder`` or ``embeddings``.
+    encoder
+        The clean encoder; checked against the key before it is believed.
+    embeddings
+        The clean embeddings of ``probes``, (n, D).
+    level
+        The false-positive rate; the key's own when not given.
+    budget
+        How many texts to ask at the most, for each key.
+    ledger
+        Where looks are counted; see :mod:`regionmarker.verification.ledger`.
+    power
+        Estimate what this run would have caught.
+
+    Returns
+    -------
+    Verdict
     """
+    own = _own_probes(keys_of(marker), probes, encoder, embeddings)
+    answers = (
+        suspect
+        if isinstance(suspect, Answers)
+        else ask(marker, suspect, budget, probes=own, cache=cache, progress=progress)
+    )
+    return judge(marker, answers, probes=own, level=level, ledger=ledger, power=power)
 
-    key_id: str
-    p_value: float
-    look: int
-    holm: float
-    infringement: bool
 
-    def to_dict(self) -> dict[str, object]:
-        """Return plain values."""
-        return asdict(self)
+def _own_probes(
+    keys: Sequence[Key], probes: Sequence[str] | None, encoder: Encoder | None, embeddings: object
+) -> TextSet | None:
+    if encoder is not None:
+        for key in keys:
+            check_encoder(key, encoder)
+    if probes is None:
+        if embeddings is not None:
+            raise InputError("embeddings= goes with probes=")
+        return None
+    if (embeddings is None) == (encoder is None):
+        raise InputError("own probes need their clean embeddings: give either encoder= or embeddings=")
+    clean: Floats = np.asarray(embeddings) if encoder is None else encoder.encode(list(probes))
+    return TextSet(tuple(probes), clean)
+
+
+def check_encoder(key: Key, encoder: Encoder) -> None:
+    """Refuse an encoder whose answers are not the key's clean embeddings: a marked one acquits every suspect."""
+    texts = key.pool.texts[:_RECHECKED]
+    answers = encoder.encode(list(texts))
+    if answers.shape[1] != key.width:
+        raise InputError(f"the encoder's vectors have width {answers.shape[1]}, but the key was made for {key.width}")
+    cosines = np.einsum("ij,ij->i", answers, key.pool.embeddings[: len(texts)])
+    if cosines.min() < _SAME_EMBEDDING:
+        strange = int((cosines < _SAME_EMBEDDING).sum())
+        raise InputError(
+            f"the encoder is not the clean one that this key was made with: {strange} of {len(texts)} pool texts "
+            "differ (is it behind a gateway that marks?)"
+        )
+
+
+def judge(
+    marker: object,
+    answers: Answers,
+    *,
+    probes: TextSet | None = None,
+    level: float | None = None,
+    ledger: Path | None = None,
+    power: bool = True,
+) -> Verdict:
+    """Judge answers that are there already, by one key or by every key of a ring."""
+    keys = keys_of(marker)
+    level = min(key.settings.level for key in keys) if level is None else level
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level is {level}, but must lie between 0 and 1")
+    first, others = judge_keys(keys, answers, probes, ledger, level)
+    basis, key, questions = first.basis, first.basis.key, first.basis.examination.questions
+    judged_at = level / (first.correction * len(keys))
+    found = estimate_power(key, questions, judged_at) if power else None
+    created = datetime.now(UTC)
+    verdict = Verdict(
+        outcome=_outcome(first.p_value, judged_at, found),
+        p_value=first.p_value,
+        level=level,
+        judged_at=judged_at,
+        look=first.look,
+        total=float(basis.test.totals(np.array([basis.targets]))[0]),
+        floor=basis.test.floor,
+        statistic=key.settings.statistic,
+        suspect=answers.suspect,
+        key_id=key.id,
+        created=created.isoformat(timespec="seconds"),
+        asked=questions.cost(),
+        missing=answers.missing,
+        scores_digest=first.scores_digest,
+        answers_digest=answers.digest,
+        paper=_paper(basis),
+        power=found,
+        other_keys=others,
+        notes=cautions(key, answers, found, created, other_keys=len(others)),
+        scores=first.scores,
+        basis=basis,
+    )
+    if ledger is not None:
+        _enter(ledger, verdict)
+    return verdict
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Finding(Sealed):
+class KeyJudgement(Sealed):
     """One key's scores, and what they make of its targets."""
 
-    key: Key
-    examination: Examination
-    z: Doubles  # (R, M)
-    digest: str  # of z
-    targets: tuple[int, ...]
-    test: DecoyTest
+    basis: Basis
+    scores: Doubles  # z (R, M)
+    scores_digest: str
     p_value: float
     look: int
     correction: int  # what a p-value is multiplied by, for this look
 
     @classmethod
-    def of(cls, key: Key, answers: Answers, probes: TextSet | None, ledger: Path | None) -> Finding:
+    def of(cls, key: Key, answers: Answers, probes: TextSet | None, ledger: Path | None) -> KeyJudgement:
         """Score the answers, then look up the targets."""
         examination = Examination.of(key, answers, probes)
         z = examination.scores()  # sees no target ...
         digest = scores_digest(z)  # ... and is fixed before one is looked up: this is why p is exact
-        targets = key.provider_targets()
-        test = DecoyTest(z)
+        basis = Basis(key, answers, probes, examination, DecoyTest(z), key.provider_targets())
         look = 1 if ledger is None else ledgers.looks(ledger, key.id, answers.suspect, answers.digest)
         correction = 1 if ledger is None else ledgers.correction(look)
-        return cls(key, examination, z, digest, targets, test, test.p_value(targets), look, correction)
+        return cls(basis, z, digest, basis.test.p_value(basis.targets), look, correction)
 
 
-def findings(
+def judge_keys(
     keys: Sequence[Key], answers: Answers, probes: TextSet | None, ledger: Path | None, level: float
-) -> tuple[Finding, tuple[OtherKey, ...]]:
-    """Return the finding of the key that has most to say, and what the others found, the most telling first.
+) -> tuple[KeyJudgement, tuple[OtherKey, ...]]:
+    """Return the judgement of the key that has most to say, and what the others found, the most telling first.
 
     Of keys that say the same, the newest leads: it comes last in a ring.
     """
@@ -90,7 +205,7 @@ def findings(
     order = np.argsort(paid, kind="stable")
     others = tuple(
         OtherKey(
-            found[row].key.id,
+            found[row].basis.key.id,
             found[row].p_value,
             found[row].look,
             float(corrected[row]),
@@ -101,11 +216,35 @@ def findings(
     return found[order[0]], others
 
 
-def _named(key: Key, answers: Answers, probes: TextSet | None, ledger: Path | None, *, alone: bool) -> Finding:
+def _named(key: Key, answers: Answers, probes: TextSet | None, ledger: Path | None, *, alone: bool) -> KeyJudgement:
     """Judge by one key; where there are several, an error says which one it is about."""
     try:
-        return Finding.of(key, answers, probes, ledger)
+        return KeyJudgement.of(key, answers, probes, ledger)
     except InputError as error:
         if alone:
             raise
         raise InputError(f"key {key.id} of the ring: {error}; or judge by one key alone (--key-id)") from error
+
+
+def _outcome(p_value: float, judged_at: float, power: Power | None) -> str:
+    if p_value <= judged_at:
+        return INFRINGEMENT
+    return INCONCLUSIVE if power is not None and not power.enough else NO_EVIDENCE
+
+
+def _paper(basis: Basis) -> PaperStatistics:
+    key, examination, targets = basis.key, basis.examination, list(basis.targets)
+    inside = [examination.inside(region) for region in key.mark.regions]
+    goals = examination.pool_answers[targets]
+    if np.isfinite(goals).all():
+        return paper_statistics(inside, examination.outside(), goals, target="suspect")
+    return paper_statistics(inside, examination.outside(), key.pool.embeddings[targets], target="stored")
+
+
+def _enter(path: Path, verdict: Verdict) -> None:
+    """Enter the look of every key, one line each."""
+    plain = {"time": verdict.created, "suspect": verdict.suspect, "answers": verdict.answers_digest}
+    judged = {"look": verdict.look, "judged_at": verdict.judged_at, "p_value": verdict.p_value}
+    ledgers.record(path, {**plain, **judged, "key_id": verdict.key_id, "outcome": verdict.outcome})
+    for other in verdict.other_keys:
+        ledgers.record(path, {**plain, **other.to_dict()})

@@ -55,7 +55,7 @@ def trace(
     marker
         A fitted marker, or its key.
     answers
-        The suspect's answers, the same that :func:`~regionmarker.verification.verdict.verify` judges.
+        The suspect's answers, the same that :func:`~regionmarker.verification.judging.verify` judges.
     tenants
         Their names, as they were given to ``transform``.
     level

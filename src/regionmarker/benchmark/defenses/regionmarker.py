@@ -16,9 +16,9 @@ from regionmarker.vectors import Doubles, Floats
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.decoy1 import standardised
 from regionmarker.verification.examination import Examination
+from regionmarker.verification.judging import judge
 from regionmarker.verification.paper_statistics import paper_statistics
 from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
-from regionmarker.verification.verdict import judge
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
