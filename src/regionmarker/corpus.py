@@ -272,7 +272,7 @@ def _read_parquet(path: Path, columns: _Columns, block: int) -> Iterator[Block]:
         row = 0
         for batch in file.iter_batches(batch_size=block, columns=wanted):
             texts = batch.column(columns.text).to_pylist()
-            _check_texts(path, texts, row)
+            check_block(path, texts, row)
             yield texts, None if embedding is None else _embedding_rows(batch, embedding, path, row)
             row += len(texts)
 
@@ -321,7 +321,7 @@ def _blocks_of_records(
     name = columns.embedding
     while part := list(islice(records, block)):
         texts = [record[columns.text] for _, record in part]
-        _check_texts(path, texts, part[0][0])
+        check_block(path, texts, part[0][0])
         if name is None or not any(name in record for _, record in part):
             yield texts, None
             continue
@@ -339,7 +339,8 @@ def _vector(path: Path, number: int, name: str, value: Any) -> list[float]:
         raise InputError(f"{path}, line {number}: column {name} is not a list of numbers") from None
 
 
-def _check_texts(path: Path, texts: list[Any], first: int) -> None:
+def check_block(path: Path, texts: list[Any], first: int) -> None:
+    """Refuse a block that holds something else than texts; ``first`` is the number of its first row."""
     for row, text in enumerate(texts, start=first):
         if not isinstance(text, str) or not text.strip():
             raise InputError(f"{path}, row {row}: the text is empty or not a string; remove that row")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from regionmarker.corpus import EMBEDDING, TEXT, list_matrix, read_blocks
+from regionmarker.corpus import EMBEDDING, TEXT, check_block, list_matrix, open_parquet, read_blocks
 from regionmarker.encoders.base import check_answer
 from regionmarker.encoders.cache import text_digest
 from regionmarker.errors import InputError
@@ -230,14 +229,12 @@ def _blocks(path: Path) -> Iterator[tuple[int, list[str], Sequence[int], AnyArra
 
 def _parquet_blocks(path: Path) -> Iterator[tuple[int, list[str], Sequence[int], AnyArray]]:
     first = 0
-    with _parquet(path) as file:
+    with open_parquet(path) as file:
         if not {TEXT, EMBEDDING} <= set(file.schema_arrow.names):
             raise _no_answers(path)
         for batch in file.iter_batches(columns=[TEXT, EMBEDDING]):
             texts = batch.column(TEXT).to_pylist()
-            for row, text in enumerate(texts, first):
-                if not isinstance(text, str) or not text.strip():
-                    raise InputError(f"{path}, row {row}: the text is empty or not a string; remove that row")
+            check_block(path, texts, first)
             answered = batch.column(EMBEDDING).is_valid()
             there = [int(row) for row in np.flatnonzero(answered.to_numpy(zero_copy_only=False))]
             yield first, texts, there, _matrix(path, first, batch.column(EMBEDDING).filter(answered))
@@ -251,20 +248,6 @@ def _matrix(path: Path, first: int, column: Any) -> AnyArray:
         raise InputError(f"{path}, rows from {first}: column embedding is not usable: {error}") from None
 
 
-@contextmanager
-def _parquet(path: Path) -> Iterator[Any]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not path.is_file():
-        raise InputError(f"{path} does not exist, or is not a file")
-    try:
-        with pq.ParquetFile(path) as file:
-            yield file
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"cannot read {path}: {str(error).splitlines()[0]}") from None
-
-
 def _no_answers(path: Path) -> InputError:
     return InputError(f"{path} must have the columns text and embedding: the suspect's answer beside each text")
 
@@ -273,7 +256,7 @@ def _metadata(path: Path) -> tuple[str, tuple[Exchange, ...]] | None:
     """Return the suspect's name and the transcript that :meth:`Answers.to_parquet` wrote, if it did."""
     if path.suffix != ".parquet":
         return None
-    with _parquet(path) as file:
+    with open_parquet(path) as file:
         about = (file.schema_arrow.metadata or {}).get(_METADATA)
     if about is None:
         return None
