@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 
 import numpy as np
+from prometheus_client import CollectorRegistry
 from stub import ROWS, WIDTH
 
 from regionmarker import RegionMarker
-from regionmarker.gateway.dialects.openai import BASE64, NUMBERS, EncodedVector, Format, body_of, pieces
-from regionmarker.gateway.marking import EveryoneMarked, Marking
+from regionmarker.gateway.dialects import EmbeddingRequest, EncodedVector, openai
+from regionmarker.gateway.embeddings import pieces
+from regionmarker.gateway.logs import make_logger
+from regionmarker.gateway.marking import Marking, Rollout
 from regionmarker.gateway.served_key import ServedKey
 from regionmarker.gateway.tenants import Tenant
 from regionmarker.gateway.upstreams.answer_reader import AnswerReader
@@ -17,17 +20,17 @@ from regionmarker.gateway.upstreams.answer_reader import AnswerReader
 _CHUNK = 1 << 18  # bytes that a socket gives at once
 
 
-def once(body: bytes, count: int, hold: ServedKey, form: Format) -> dict[str, float]:
+def once(body: bytes, count: int, served_key: ServedKey, request: EmbeddingRequest) -> dict[str, float]:
     """Serve one answer and return the milliseconds of each step."""
-    key = hold.current()
-    marking = Marking(key, Tenant(""), EveryoneMarked())
-    encoding = 0.0
+    rollout = Rollout("nobody", make_logger(), CollectorRegistry())
+    marking = Marking(served_key.current(), Tenant(""), rollout)
+    encode, encoding = openai.format_of(request).encode, 0.0
 
     def mark_block(rows: np.ndarray, first: int) -> list[EncodedVector]:
         nonlocal encoding
         served = marking.serve(rows, first)
         started = time.thread_time()
-        vectors = form.encode(served)
+        vectors = encode(served)
         encoding += time.thread_time() - started
         return vectors
 
@@ -37,7 +40,7 @@ def once(body: bytes, count: int, hold: ServedKey, form: Format) -> dict[str, fl
         reader.feed(body[start : start + _CHUNK])
     vectors = reader.finish()
     read = time.thread_time() - started
-    for _ in pieces(body_of(vectors, "m", count, form.quote)):
+    for _ in pieces(openai.answer(request, vectors, count)):
         pass
     joined = time.thread_time() - started - read
     parts = {"encode": encoding, "join": joined, "all": read + joined}
@@ -48,17 +51,20 @@ def codec(rounds: int = 7) -> None:
     """Print the least processor time of some rounds."""
     rows = ROWS[:1200]
     marker = RegionMarker(seed=1, pool=64, reservoir=256).fit([f"text {n}" for n in range(1200)], embeddings=rows)
-    hold = ServedKey(marker.key_.serving())
+    served_key = ServedKey(marker.key_.serving())
     print("\n| batch | upstream's format | client's format | encode, ms | join, ms | read, mark, encode and join, ms |")
     print("|---|---|---|---|---|---|")
-    forms = {"base64": BASE64, "float": NUMBERS}
     for count in (1, 16, 256, 2048):
         for source, target in (("base64", "base64"), ("base64", "float"), ("float", "float")):
-            asked = forms[source]
-            body = b"".join(body_of(asked.encode(ROWS[:count]), "m", count, asked.quote))
-            runs = [once(body, count, hold, forms[target]) for _ in range(rounds)]
+            asked, request = _request(source), _request(target)
+            body = b"".join(openai.answer(asked, openai.format_of(asked).encode(ROWS[:count]), count))
+            runs = [once(body, count, served_key, request) for _ in range(rounds)]
             best = min(runs, key=lambda run: run["all"])
             print(
                 f"| {count} | {source} | {target} | {best['encode']:.2f} | {best['join']:.2f} | {best['all']:.2f} |",
                 flush=True,
             )
+
+
+def _request(form: str) -> EmbeddingRequest:
+    return openai.read_request(b'{"model": "m", "input": "a text", "encoding_format": "%b"}' % form.encode())

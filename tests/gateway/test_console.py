@@ -9,12 +9,64 @@ import pytest
 from tests.support.browser import browsing
 from tests.support.running import running
 
-from regionmarker.gateway.assembly import Plan, assemble
+from regionmarker.errors import InputError
+from regionmarker.gateway.console import LASTS_SECONDS, Sessions
+from regionmarker.gateway.gateway import open_gateway
 from regionmarker.gateway.settings import Settings
 from regionmarker.gateway.tenants.accounts import Accounts
 from regionmarker.keys.commitment import commit, serving_with_commitment
 from regionmarker.keys.files import save_serving
 from regionmarker.keys.key import key_from_key
+
+TOKEN = "correct horse battery staple"
+
+
+@pytest.fixture
+def now():
+    return [1_000_000.0]
+
+
+@pytest.fixture
+def sessions(now):
+    return Sessions(TOKEN, clock=lambda: now[0])
+
+
+def test_a_cookie_lasts_its_hours(sessions, now):
+    cookie = sessions.new()
+    assert sessions.is_session(cookie)
+    now[0] += LASTS_SECONDS - 1
+    assert sessions.is_session(cookie)
+    now[0] += 1
+    assert not sessions.is_session(cookie)
+
+
+def test_a_replica_with_the_same_token_takes_it_and_another_does_not(sessions, now):
+    assert Sessions(TOKEN, clock=lambda: now[0]).is_session(sessions.new())
+    assert not Sessions(TOKEN + "!", clock=lambda: now[0]).is_session(sessions.new())
+
+
+def test_nobody_else_can_make_one(sessions):
+    ends, _, mac = sessions.new().partition(".")
+    for forged in (
+        "", ".", ends, f"{ends}.", f"{int(ends) + 1}.{mac}", f"{ends}.{mac[:-1]}", f"0{ends}.{mac}", f"{ends}.{mac}x",
+        f"{ends}.{'0' * 64}", f"{'9' * 5000}.{mac}", "\u0661.x", f"-{ends}.{mac}", "é.é",
+    ):  # fmt: skip
+        assert not sessions.is_session(forged), forged
+
+
+def test_tokens(sessions):
+    assert sessions.is_token(TOKEN)
+    assert not any(sessions.is_token(wrong) for wrong in ("", TOKEN[:-1], TOKEN.upper(), "é", TOKEN + "\0"))
+    assert TOKEN not in repr(vars(sessions))
+    with pytest.raises(InputError, match="has 5 letters and needs 16: make one with openssl rand -hex 24"):
+        Sessions("short")
+
+
+def test_guessing_is_slow(sessions, now):
+    assert [sessions.may_try() for _ in range(7)] == [True] * 5 + [False] * 2
+    now[0] += 10
+    assert [sessions.may_try() for _ in range(2)] == [True, False]
+
 
 TOKEN = "canary-of-the-operator-42"
 
@@ -41,8 +93,8 @@ def place(tmp_path_factory, key):
 @pytest.fixture(scope="module")
 def house(place):
     folder, keys = place
-    plan = Plan(folder / "serving.rmkey", database=str(folder / "t.db"))
-    with running(assemble(Settings(admin_token=TOKEN), plan)) as open_house:
+    settings = Settings(folder / "serving.rmkey", database=str(folder / "t.db"), admin_token=TOKEN)
+    with running(open_gateway(settings)) as open_house:
         open_house.embed(["one", "two"], keys["acme"])
         question = {"model": "wordllama", "input": "a text"}
         assert open_house.ask("/v1/embeddings", token=keys["newcomer"], body=question)[0] == 503
@@ -115,7 +167,7 @@ def test_other_sites_cannot_use_its_forms(house):
 
 
 def test_names_and_reasons_stay_text(house):
-    house.operations.gateway.logger.error("a bad thing", reason="<script>alert(1)</script>")
+    house.gateway.logger.error("a bad thing", reason="<script>alert(1)</script>")
     html = page(house)[1]
     assert "&lt;script&gt;alert(1)" in html
     assert "<script>" not in html
@@ -123,13 +175,13 @@ def test_names_and_reasons_stay_text(house):
 
 def test_without_a_token_there_is_no_console(place):
     folder, _ = place
-    with running(assemble(Settings(), Plan(folder / "serving.rmkey"))) as house:
+    with running(open_gateway(Settings(folder / "serving.rmkey"))) as house:
         assert house.ask("/console")[0] == 404
 
 
 def test_guessing_is_stopped(place):
     folder, _ = place
-    with running(assemble(Settings(admin_token=TOKEN), Plan(folder / "serving.rmkey"))) as house:
+    with running(open_gateway(Settings(folder / "serving.rmkey", admin_token=TOKEN))) as house:
         statuses = [log_in(house, "wrong")[0] for _ in range(12)]
         assert statuses[:5] == [401] * 5
         assert 429 in statuses
@@ -139,8 +191,7 @@ def test_guessing_is_stopped(place):
 def test_alarms_stand_at_the_top(key, tmp_path):
     path = tmp_path / "serving.rmkey"
     save_serving(path, key.serving(), None)
-    plan = Plan(path, unmarked="everyone")
-    with running(assemble(Settings(admin_token=TOKEN), plan)) as house:
+    with running(open_gateway(Settings(path, unmarked="everyone", admin_token=TOKEN))) as house:
         house.embed(["one", "two", "three"], "any")
         path.write_bytes(b"broken")
         assert house.ask("/console/reload", body=b"", token=TOKEN)[0] == 303
@@ -152,7 +203,7 @@ def test_alarms_stand_at_the_top(key, tmp_path):
         save_serving(path, key_from_key(key).serving(), None, overwrite=True)
         assert house.ask("/console/reload", body=b"", token=TOKEN)[0] == 303
         assert "The new key file is not used" not in page(house)[1]
-        assert house.operations.gateway.served_key.current().key_id != key.id
+        assert house.gateway.served_key.current().key_id != key.id
 
 
 def test_a_real_browser_logs_in_and_out(house, key, program, tmp_path):
@@ -173,7 +224,7 @@ def test_a_real_browser_logs_in_and_out(house, key, program, tmp_path):
         pixels = imread(tmp_path / "console.png")[:, :, :3]
         assert (pixels.max(axis=2) < 0.5).mean() > 0.01  # there is text
         assert browser.evaluate("getComputedStyle(document.querySelector('table')).borderCollapse") == "collapse"
-        before = house.operations.gateway.served_key.current().version
+        before = house.gateway.served_key.current().version
         browser.evaluate("document.querySelector('form[action=\"/console/reload\"]').submit()")
         browser.wait_for(f"document.body.innerText.includes('version since the start\\t{before + 1}')")
         browser.evaluate("document.querySelector('form[action=\"/console/logout\"]').submit()")
@@ -182,7 +233,7 @@ def test_a_real_browser_logs_in_and_out(house, key, program, tmp_path):
 
 def test_a_real_browser_does_not_let_another_site_press_the_buttons(house, program, tmp_path):
     """A page of another origin that sends the form by itself: the browser says where it comes from."""
-    before = house.operations.gateway.served_key.current().version
+    before = house.gateway.served_key.current().version
     trap = tmp_path / "trap.html"
     trap.write_text(
         f"<form method=post action='{house.url}/console/reload'></form><script>document.forms[0].submit()</script>"
@@ -190,4 +241,4 @@ def test_a_real_browser_does_not_let_another_site_press_the_buttons(house, progr
     with browsing(program("chromium"), tmp_path / "profile") as browser:
         browser.open(trap.as_uri(), "document.body && document.body.innerText.includes('error')")
         assert "must be sent from the console itself" in browser.text()
-    assert house.operations.gateway.served_key.current().version == before
+    assert house.gateway.served_key.current().version == before

@@ -70,7 +70,7 @@ def test_all_of_2048_inputs_come_back_in_order(serve, key_marker, sentences):
 
 
 def test_a_tenant_gets_its_own_mark(serve, key_marker, sentences):
-    class Directory:
+    class Lookup:
         async def find(self, api_key):
             return Tenant(api_key) if api_key in ("acme", "other", "new") else None
 
@@ -80,15 +80,15 @@ def test_a_tenant_gets_its_own_mark(serve, key_marker, sentences):
         async def close(self):
             pass
 
-    directory = Directory()
-    serving = serve(directory=directory, tenants=["acme", "other"])
+    lookup = Lookup()
+    serving = serve(lookup=lookup, tenants=["acme", "other"])
     clean = vectors_of(sentences[:100])
     for tenant in ("acme", "other"):
         serving.client.headers["authorization"] = f"Bearer {tenant}"
         np.testing.assert_array_equal(
             rows_of(serving.post(sentences[:100])), key_marker.transform(clean, tenant=tenant)
         )
-        assert directory.usage == (tenant, {"requests": 1, "inputs": 100, "tokens": sum(map(len, sentences[:100]))})
+        assert lookup.usage == (tenant, {"requests": 1, "inputs": 100, "tokens": sum(map(len, sentences[:100]))})
     serving.client.headers["authorization"] = "Bearer new"  # known, but its mark is not in the key: nothing is served
     error_of(serving.post("a text"), 503, "account_not_ready")
     serving.client.headers["authorization"] = "Bearer wrong"
@@ -99,7 +99,7 @@ def test_a_tenant_gets_its_own_mark(serve, key_marker, sentences):
 
 
 def test_the_rate_limit_is_told_and_kept(serve):
-    class Directory:
+    class Lookup:
         async def find(self, api_key):
             return Tenant("", requests_per_minute=3)
 
@@ -109,7 +109,7 @@ def test_the_rate_limit_is_told_and_kept(serve):
         async def close(self):
             pass
 
-    serving = serve(directory=Directory())  # asks once by itself
+    serving = serve(lookup=Lookup())  # asks once by itself
     left = []
     for _ in range(2):
         headers = serving.post("a text").headers

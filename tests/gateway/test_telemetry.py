@@ -15,8 +15,7 @@ from opentelemetry.trace import SpanKind
 from tests.support.running import running
 
 from regionmarker.errors import InputError
-from regionmarker.gateway import assembly
-from regionmarker.gateway.assembly import Plan, assemble
+from regionmarker.gateway.gateway import open_gateway
 from regionmarker.gateway.settings import Settings
 from regionmarker.gateway.telemetry import Telemetry
 from regionmarker.keys.files import save_serving
@@ -34,10 +33,10 @@ def told(tmp_path, real_marker, monkeypatch):
     telemetry = Telemetry(tracers, MeterProvider([values]))
     collected = []
     monkeypatch.setattr(telemetry, "close", lambda: collected.append(values.get_metrics_data()))
-    monkeypatch.setattr(assembly, "_telemetry", lambda: telemetry)
+    monkeypatch.setattr(Telemetry, "from_environment", lambda: telemetry)
     path = tmp_path / "serving.rmkey"
     save_serving(path, real_marker.key_.serving(), None)
-    with running(assemble(Settings(), Plan(path, telemetry=True))) as house:
+    with running(open_gateway(Settings(path, telemetry=True))) as house:
         question = {"model": "wordllama", "input": [CANARY, "another"], "user": "canary-user"}
         trail = f"00-{TRACE}-b7ad6b7169203331-01"
         assert house.ask("/v1/embeddings", token="canary-key", body=question, traceparent=trail)[0] == 200

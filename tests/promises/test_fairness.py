@@ -9,10 +9,9 @@ import pytest
 from tests.support.gateways import eventually
 from tests.support.running import running
 
-from regionmarker.gateway.assembly import Plan, assemble
+from regionmarker.gateway.gateway import open_gateway
 from regionmarker.gateway.settings import Settings
 from regionmarker.gateway.tenants.accounts import Accounts
-from regionmarker.gateway.upstreams.encoder import EncoderUpstream
 from regionmarker.keys.files import save_serving
 
 QUOTA = 12
@@ -34,7 +33,7 @@ class Gated:
 
 
 @pytest.fixture
-def assembled(tmp_path, real_marker):
+def opened(tmp_path, real_marker):
     """A gateway with room for four large requests and four that wait, and a greedy and a modest tenant."""
     path = tmp_path / "serving.rmkey"
     save_serving(path, real_marker.key_.serving(["greedy", "modest"]), None)
@@ -44,7 +43,7 @@ def assembled(tmp_path, real_marker):
         accounts = Accounts.open(database)
         keys = {"greedy": accounts.add("greedy", limits=limits), "modest": accounts.add("modest")}
         accounts.close()
-        return assemble(Settings(capacity=2048, queue=2048, patience=100.0), Plan(path, database=database)), keys
+        return open_gateway(Settings(path, database=database, capacity=2048, queue=2048, patience=100.0)), keys
 
     return make
 
@@ -58,9 +57,9 @@ def ask(house, key, inputs):
     return status
 
 
-def test_beyond_its_quota_the_greedy_tenant_is_refused_and_nobody_else(assembled):
-    operations, keys = assembled(requests_per_minute=QUOTA)
-    with running(operations) as house, ThreadPoolExecutor(8) as threads:
+def test_beyond_its_quota_the_greedy_tenant_is_refused_and_nobody_else(opened):
+    gateway, keys = opened(requests_per_minute=QUOTA)
+    with running(gateway) as house, ThreadPoolExecutor(8) as threads:
         greedy = [threads.submit(ask, house, keys["greedy"], 8) for _ in range(10 * QUOTA)]
         modest = [threads.submit(ask, house, keys["modest"], 8) for _ in range(2 * QUOTA)]
         assert [future.result() for future in modest] == [200] * (2 * QUOTA)
@@ -69,13 +68,13 @@ def test_beyond_its_quota_the_greedy_tenant_is_refused_and_nobody_else(assembled
     assert statuses.count(200) >= QUOTA
 
 
-def test_who_fills_the_queue_makes_room_for_who_does_not(assembled, wordllama):
-    operations, keys = assembled()
+def test_who_fills_the_queue_makes_room_for_who_does_not(opened, wordllama):
+    gateway, keys = opened()
     encoder = Gated(wordllama)
-    operations.gateway.upstream = EncoderUpstream(encoder, operations.gateway.metrics)
-    admission = operations.gateway.admission
-    with running(operations) as house, ThreadPoolExecutor(16) as threads:
-        eventually(lambda: operations.canaries.trouble is not None)
+    gateway.upstream._encoder = encoder
+    admission = gateway.admission
+    with running(gateway) as house, ThreadPoolExecutor(16) as threads:
+        eventually(lambda: gateway.canaries.trouble is not None)
         encoder.gate.clear()
         try:
             greedy = [threads.submit(ask, house, keys["greedy"], 512) for _ in range(10)]

@@ -11,7 +11,7 @@ from tests.support.gateways import eventually
 from tests.support.running import running
 
 from regionmarker import RegionMarker
-from regionmarker.gateway.assembly import Plan, assemble
+from regionmarker.gateway.gateway import open_gateway
 from regionmarker.gateway.settings import Settings
 from regionmarker.keys.files import save_serving
 from regionmarker.keys.key import key_from_key
@@ -37,14 +37,14 @@ def test_every_response_has_exactly_one_version(tmp_path, keys, texts, wordllama
     assert len(expected) == 3
     path = tmp_path / "serving.rmkey"
     save_serving(path, keys[0].serving(), None)
-    operations = assemble(Settings(), Plan(path))
-    hold, seen, stop = operations.gateway.served_key, [], threading.Event()
+    gateway = open_gateway(Settings(path))
+    hold, seen, stop = gateway.served_key, [], threading.Event()
 
     def client(_):
         while not stop.is_set():
             seen.append(expected.get(house.embed(texts, "any").tobytes(), "a mixture"))
 
-    with running(operations) as house, ThreadPoolExecutor(4) as clients:
+    with running(gateway) as house, ThreadPoolExecutor(4) as clients:
         done = [clients.submit(client, number) for number in range(4)]
         try:
             for version, key in enumerate(keys[1:], start=2):
@@ -63,9 +63,9 @@ def test_a_bad_file_under_load_changes_nothing(tmp_path, keys, texts, wordllama)
     path = tmp_path / "serving.rmkey"
     save_serving(path, keys[0].serving(), None)
     expected = RegionMarker.from_key(keys[0]).transform(wordllama.encode(texts))
-    operations = assemble(Settings(), Plan(path))
-    with running(operations) as house:
+    gateway = open_gateway(Settings(path))
+    with running(gateway) as house:
         path.write_bytes(b"half a key")
-        eventually(lambda: operations.watch.trouble)
+        eventually(lambda: gateway.key_reloader.trouble)
         assert np.array_equal(house.embed(texts, "any"), expected)
         assert b"regionmarker_key_stale 1.0" in house.ask("/metrics")[2]

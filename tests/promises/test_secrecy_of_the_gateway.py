@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -128,6 +129,8 @@ def test_metrics_tell_nothing_of_regions(serve, sentences):
     serving.post(sentences[:200])
     text = serving.client.get("/metrics").text
     names = {line.split("{")[0].split(" ")[0] for line in text.splitlines() if not line.startswith("#")}
+    assert serving.metric("regionmarker_serving_unmarked") == 0
+    names.remove("regionmarker_serving_unmarked")  # what the operator has set: the same for every row
     assert not [name for name in names if "region" in name.removeprefix("regionmarker") or "marked" in name]
     assert serving.metric("regionmarker_key_info", key_id=serving.gateway.served_key.current().key_id, version="1") == 1
 
@@ -135,13 +138,14 @@ def test_metrics_tell_nothing_of_regions(serve, sentences):
 def test_a_repr_of_the_settings_hides_the_token():
     from regionmarker.gateway.settings import Settings
 
-    assert API_KEY not in repr(Settings(admin_token=API_KEY))
+    assert API_KEY not in repr(Settings(Path("key"), admin_token=API_KEY, upstream_key=API_KEY, passphrase=API_KEY))
 
 
 def test_metrics_are_the_operators(serve):
-    serving = serve(admin_token="open-sesame")
+    serving = serve(admin_token="open-sesame-open-sesame")
     assert serving.client.get("/metrics").status_code == 401
-    assert serving.client.get("/metrics", headers={"authorization": "Bearer open-sesame"}).status_code == 200
+    token = {"authorization": "Bearer open-sesame-open-sesame"}
+    assert serving.client.get("/metrics", headers=token).status_code == 200
     public = serve(host="0.0.0.0")
     assert public.client.get("/metrics").status_code == 404
 

@@ -16,7 +16,7 @@ from tests.support.running import running
 from regionmarker import RegionMarker
 from regionmarker.benchmark.stealers import TokenBag
 from regionmarker.cli import main
-from regionmarker.gateway.assembly import Plan, assemble
+from regionmarker.gateway.gateway import open_gateway
 from regionmarker.gateway.settings import Settings
 from regionmarker.gateway.tenants.accounts import Accounts
 from regionmarker.keys.files import KeyRing, save_serving
@@ -87,7 +87,7 @@ def test_the_copy_is_convicted_and_its_buyer_is_named(tmp_path, monkeypatch, run
     keys = {name: accounts.add(name) for name in ("alice", "bob")}
     accounts.close()
 
-    with running(assemble(Settings(), Plan(tmp_path / "serving.rmkey", database="tenants.db"))) as house:
+    with running(open_gateway(Settings(tmp_path / "serving.rmkey", database="tenants.db"))) as house:
         loot = [house.embed(bought[at : at + BATCH], keys["alice"]) for at in range(0, len(bought), BATCH)]
         assert not np.array_equal(loot[0], house.embed(bought[:BATCH], keys["bob"]))
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -182,12 +183,12 @@ class StubUpstream(Looping):
 class Serving(Looping):
     """A gateway under test."""
 
-    def __init__(self, gateway: Gateway, routes: Any = ()) -> None:
+    def __init__(self, gateway: Gateway) -> None:
         import uvloop
 
         super().__init__(uvloop.new_event_loop)
         self.gateway = gateway
-        self.server = Server(gateway, routes)
+        self.server = Server(gateway)
         self.listening = bind("127.0.0.1", 0)
         self.start()
         self._serving = asyncio.run_coroutine_threadsafe(self.server.serve(sockets=[self.listening]), self.loop)
@@ -235,15 +236,15 @@ def key_marker(marker) -> RegionMarker:
 
 def start_gateway(marker: RegionMarker, stub: StubUpstream, log: io.StringIO, spec: str | None = None, **given: Any):
     """Start a gateway before ``stub``; keywords are settings, and what :func:`serve` says."""
-    parts = {name: given.pop(name, None) for name in ("directory", "rollout")}
-    tenants, source, routes = given.pop("tenants", ()), given.pop("source", None), given.pop("routes", ())
-    level = given.pop("level", "debug")
-    settings = Settings(**{"port": 0, "drain_delay": 0.0, "grace": 10.0, "total": 30.0, "read": 20.0, **given})
+    lookup, source, tenants = given.pop("lookup", None), given.pop("source", None), given.pop("tenants", ())
+    logger = make_logger(given.pop("level", "debug"), log)
+    usual = {"port": 0, "drain_delay": 0.0, "grace": 10.0, "total": 30.0, "read": 20.0}
+    upstream = {"upstream": spec or stub.spec, "upstream_key": "sk-upstream-canary-123456"}
+    settings = Settings(Path("no file: the key is given"), **upstream, **{**usual, **given})
     metrics = Metrics()
-    source = source or load_upstream(spec or stub.spec, settings, metrics, api_key="sk-upstream-canary-123456")
     served_key = ServedKey(marker.key_.serving(tenants))
-    gateway = Gateway(settings, served_key, source, metrics=metrics, logger=make_logger(level, log), **parts)
-    serving = Serving(gateway, routes)
+    source = source or load_upstream(settings, metrics)
+    serving = Serving(Gateway(settings, served_key, source, tenants=lookup, metrics=metrics, logger=logger))
     stub.requests.clear()
     stub.headers.clear()
     return serving
@@ -263,8 +264,8 @@ def log() -> io.StringIO:
 
 @pytest.fixture
 def serve(key_marker, upstream, log) -> Iterator[Callable[..., Serving]]:
-    """Start gateways before ``upstream``; keywords are settings, and ``spec``, ``source``, ``directory``, ``rollout``,
-    ``tenants``, ``routes``, ``level``."""
+    """Start gateways before ``upstream``; keywords are settings, and ``spec``, ``source``, ``lookup``, ``tenants``,
+    ``level``."""
     started: list[Serving] = []
 
     def start(spec: str | None = None, **given: Any) -> Serving:

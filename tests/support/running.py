@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pybase64
 
-from regionmarker.gateway.operations import Operations
+from regionmarker.gateway.gateway import Gateway
 from regionmarker.gateway.server import Server, bind
 
 
@@ -22,7 +22,7 @@ class House:
     """Where a gateway is reached."""
 
     url: str
-    operations: Operations
+    gateway: Gateway
 
     def ask(self, path: str, *, token: str = "", body: object = None, method: str | None = None, **headers: str):
         """Return status, headers and body of one request; redirects are not followed."""
@@ -62,10 +62,10 @@ _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Stay)
 
 
 @contextlib.contextmanager
-def running(operations: Operations) -> Iterator[House]:
+def running(gateway: Gateway) -> Iterator[House]:
     """Serve until the block ends."""
     listening = bind("127.0.0.1", 0)
-    server = Server(operations.gateway, operations.routes())
+    server = Server(gateway)
     started = threading.Event()
     on_tick = server.on_tick
 
@@ -78,7 +78,7 @@ def running(operations: Operations) -> Iterator[House]:
     thread.start()
     try:
         assert started.wait(100)
-        yield House(f"http://127.0.0.1:{listening.getsockname()[1]}", operations)
+        yield House(f"http://127.0.0.1:{listening.getsockname()[1]}", gateway)
     finally:
         server.should_exit = True
         thread.join()

@@ -66,22 +66,18 @@ def serve(
         from regionmarker.gateway.server import run
     except ImportError as error:
         raise MissingExtraError.for_module(error.name or "the gateway", "gateway") from None
-    from regionmarker.gateway.assembly import Plan, assemble
+    from regionmarker.gateway.gateway import open_gateway
     from regionmarker.gateway.settings import Settings
 
     if log_level not in ("debug", "info", "warning", "error"):
         raise InputError(f"--log-level must be debug, info, warning or error, not {log_level}")
     names = model or []
     settings = Settings(
+        key, passphrase=passphrase(ask_passphrase), secret_file=secret_file, normalise=normalise,
+        upstream=upstream, upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""), batch=batch,
+        database=database, unmarked=serve_unmarked, canaries=canaries, telemetry=telemetry, log_level=log_level,
         host=host, port=port, model=names[0] if names else None, aliases=tuple(names[1:]), capacity=capacity,
         queue=queue, total=timeout, read=min(60.0, timeout), grace=grace, drain_delay=drain_delay,
         admin_token=os.environ.get(ADMIN_TOKEN_VARIABLE, ""),
     )  # fmt: skip
-    plan = Plan(
-        key=key, passphrase=passphrase(ask_passphrase), secret_file=secret_file, normalise=normalise,
-        upstream=upstream, upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""), batch=batch,
-        database=database, unmarked=serve_unmarked, canaries=canaries, telemetry=telemetry,
-        log_level=log_level,
-    )  # fmt: skip
-    operations = assemble(settings, plan)
-    run(operations.gateway, operations.routes())
+    run(open_gateway(settings))

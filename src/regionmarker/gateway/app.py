@@ -1,11 +1,12 @@
-"""Whether the process lives, whether it should get traffic, and the pages beside the embeddings."""
+"""The ASGI application: all routes, one shape for every error, and the small pages beside the embeddings."""
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
 import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,12 +14,67 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from regionmarker.gateway.dialects.openapi import document
-from regionmarker.gateway.embeddings import ROUTE, EmbeddingsEndpoint, find_tenant
+from regionmarker.gateway.console import Console
+from regionmarker.gateway.dialects import openai
+from regionmarker.gateway.dialects.openapi import DIALECTS, Status, document
+from regionmarker.gateway.embeddings import EmbeddingsEndpoint, find_tenant
 from regionmarker.gateway.errors import ApiError, error_body
 from regionmarker.gateway.gateway import Gateway
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_CODES = {404: "not_found", 405: "method_not_allowed"}
+
+
+def make_app(gateway: Gateway) -> Starlette:
+    """Return the application of ``gateway``; ``app.state.gateway`` is the gateway."""
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        await gateway.start()
+        try:
+            yield
+        finally:
+            await gateway.stop()
+
+    app = Starlette(
+        routes=_routes(gateway),
+        middleware=[] if gateway.telemetry is None else [gateway.telemetry.middleware()],
+        exception_handlers={ApiError: _refused, HTTPException: _not_routed},
+        lifespan=lifespan,
+    )
+    app.state.gateway = gateway
+    return app
+
+
+def _routes(gateway: Gateway) -> list[BaseRoute]:
+    pages = Pages(gateway)
+    return [
+        *(Route(dialect.route, EmbeddingsEndpoint(gateway, dialect), methods=["POST"]) for dialect in DIALECTS),
+        Route("/v1/models", pages.models),
+        Route("/v1/models/{model:path}", pages.model),
+        Route("/livez", pages.livez),
+        Route("/readyz", pages.readyz),
+        Route("/metrics", pages.metrics),
+        Route("/openapi.json", pages.openapi),
+        *(Console(gateway).routes() if gateway.settings.admin_token else ()),
+    ]
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    if not isinstance(error, ApiError):
+        error = ApiError(500, "internal_error", "the server failed")
+    headers = {name.decode(): value.decode() for name, value in error.headers}
+    return Response(error.body(), error.status, headers, media_type="application/json")
+
+
+async def _not_routed(_request: Request, error: Exception) -> Response:
+    """Answer where Starlette itself says no: 404 and 405."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    headers = dict(getattr(error, "headers", None) or {})
+    message = "there is no such page here" if status == 404 else "this page does not take that method"
+    return Response(
+        error_body(message, status=status, code=_CODES.get(status)), status, headers, media_type="application/json"
+    )
 
 
 class Pages:
@@ -30,7 +86,7 @@ class Pages:
 
     async def livez(self, request: Request) -> Response:  # noqa: ARG002
         """Say that the process lives; depends on nothing."""
-        return _json({"status": "alive"})
+        return _json(Status("alive"))
 
     async def readyz(self, request: Request) -> Response:  # noqa: ARG002
         """Say whether to send requests here; asks the upstream nothing."""
@@ -38,17 +94,17 @@ class Pages:
             raise ApiError(503, "draining", "the gateway is about to stop")
         if not self._gateway.upstream_seen:
             raise ApiError(503, "upstream_unreachable", "the upstream has not been reached yet")
-        return _json({"status": "ready"})
+        return _json(Status("ready"))
 
     async def metrics(self, request: Request) -> Response:
         """Show Prometheus's metrics to the operator."""
         require_operator(self._gateway, request)
-        return Response(self._gateway.metrics.text(), media_type=_METRICS_TYPE)
+        return Response(self._gateway.metrics_text(), media_type=_METRICS_TYPE)
 
     async def models(self, request: Request) -> Response:
         """List the models, as OpenAI does."""
         await find_tenant(self._gateway, request.scope)
-        return _json({"object": "list", "data": [_model(name) for name in self._gateway.models]})
+        return _json(openai.Models("list", [_model(name) for name in self._gateway.models]))
 
     async def model(self, request: Request) -> Response:
         """Show one model, as OpenAI does."""
@@ -75,64 +131,9 @@ def require_operator(gateway: Gateway, request: Request) -> None:
         raise ApiError(401, "invalid_api_key", "the admin token is needed, as a bearer token")
 
 
-def _model(name: str) -> dict[str, object]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "system"}
+def _model(name: str) -> openai.Model:
+    return openai.Model(name, "model", 0, "system")
 
 
-def _json(content: object) -> Response:
-    return Response(orjson.dumps(content), media_type="application/json")
-
-
-# The ASGI application: routes, and one shape for every error.
-
-_CODES = {404: "not_found", 405: "method_not_allowed"}
-
-
-def make_app(gateway: Gateway, routes: Sequence[BaseRoute] = ()) -> Starlette:
-    """Return the application of ``gateway``; ``routes`` are added to its own, such as the console's.
-
-    ``app.state.gateway`` is the gateway.
-    """
-    pages = Pages(gateway)
-
-    @asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        await gateway.start()
-        try:
-            yield
-        finally:
-            await gateway.stop()
-
-    app = Starlette(
-        routes=[
-            Route(ROUTE, EmbeddingsEndpoint(gateway), methods=["POST"]),
-            Route("/v1/models", pages.models),
-            Route("/v1/models/{model:path}", pages.model),
-            Route("/livez", pages.livez),
-            Route("/readyz", pages.readyz),
-            Route("/metrics", pages.metrics),
-            Route("/openapi.json", pages.openapi),
-            *routes,
-        ],
-        middleware=gateway.middleware,
-        exception_handlers={ApiError: _failed, HTTPException: _not_routed},
-        lifespan=lifespan,
-    )
-    app.state.gateway = gateway
-    return app
-
-
-async def _failed(_request: Request, error: Exception) -> Response:
-    failure = error if isinstance(error, ApiError) else ApiError(500, "internal_error", "the server failed")
-    headers = {name.decode(): value.decode() for name, value in failure.headers}
-    return Response(failure.body(), failure.status, headers, media_type="application/json")
-
-
-async def _not_routed(_request: Request, error: Exception) -> Response:
-    """Answer where Starlette itself says no: 404 and 405."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    headers = dict(getattr(error, "headers", None) or {})
-    message = "there is no such page here" if status == 404 else "this page does not take that method"
-    return Response(
-        error_body(message, status=status, code=_CODES.get(status)), status, headers, media_type="application/json"
-    )
+def _json(content: msgspec.Struct) -> Response:
+    return Response(msgspec.json.encode(content), media_type="application/json")

@@ -1,4 +1,7 @@
-"""Who may see the operator's page: the admin token, or a cookie that only the admin token could have made.
+"""``/console``: the operator's page, plain HTML behind the admin token.
+
+Status, traffic, tenants, the key's public name and commitment, recent errors. No script; a policy that forbids any; a
+cookie that no script and no other site can use. Browsers log in with a form, programs send the token as a bearer.
 
 The cookie holds the time at which it ends and a MAC of that time under a key derived from the token. Nothing is stored,
 so it is good at every replica with the same token, and worthless once the token is changed.
@@ -6,29 +9,236 @@ so it is good at every replica with the same token, and worthless once the token
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs
 
+from prometheus_client.metrics import MetricWrapperBase
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from regionmarker.errors import InputError
+from regionmarker._version import __version__
+from regionmarker.errors import OutsideError
 from regionmarker.gateway.errors import ApiError
-
-if TYPE_CHECKING:
-    from regionmarker.gateway.operations import Operations
+from regionmarker.gateway.gateway import Gateway
+from regionmarker.gateway.settings import check_token
+from regionmarker.gateway.tenants.accounts import Account
 
 COOKIE = "regionmarker_console"
 LASTS_SECONDS = 8 * 3600
-LEAST_LETTERS = 16
-_TRIES = 5  # wrong tokens in a row, refilled at one in so many seconds
+_TRIES = 5  # wrong tokens in a row; one more every _REFILL_SECONDS
 _REFILL_SECONDS = 10.0
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+_FORM_BYTES = 4096
+_QUIET = ("timestamp", "level", "event", "logger")  # fields that stand in columns of their own
+_OURS = ("same-origin", "none", "")  # what a browser says of a request that no other site has made
+
+
+class Console:
+    """The pages under ``/console``."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        from jinja2 import Environment, StrictUndefined
+
+        self._gateway = gateway
+        self._sessions = Sessions(gateway.settings.admin_token)
+        self._pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        self._style = _template("console.css")
+
+    def routes(self) -> list[BaseRoute]:
+        """Return what is added to the gateway's routes."""
+        return [
+            Route("/console", self.show, methods=["GET"]),
+            Route("/console/style.css", self.style, methods=["GET"]),
+            Route("/console/login", self.log_in, methods=["POST"]),
+            Route("/console/logout", self.log_out, methods=["POST"]),
+            Route("/console/reload", self.reload, methods=["POST"]),
+        ]
+
+    async def show(self, request: Request) -> Response:
+        """Show the page, or the form to log in."""
+        if not self._is_operator(request):
+            return self._login_form("")
+        return self._page("console.html.jinja", await facts(self._gateway))
+
+    async def style(self, request: Request) -> Response:  # noqa: ARG002
+        """Return the style sheet, which holds nothing secret."""
+        return Response(self._style, media_type="text/css", headers={**_HEADERS, "cache-control": "max-age=3600"})
+
+    async def log_in(self, request: Request) -> Response:
+        """Exchange the token for a cookie."""
+        _same_site(request)
+        if not self._sessions.may_try():
+            return self._login_form("Too many attempts: wait a minute.", 429)
+        if not self._sessions.is_token(await _field(request, "token")):
+            self._gateway.logger.warning("somebody gave a wrong admin token")
+            return self._login_form("That is not the admin token.", 401)
+        answer = RedirectResponse("/console", 303, headers=_HEADERS)
+        answer.set_cookie(
+            COOKIE, self._sessions.new(), max_age=LASTS_SECONDS, path="/console", httponly=True, samesite="strict",
+            secure=_is_https(request),
+        )  # fmt: skip
+        return answer
+
+    async def log_out(self, request: Request) -> Response:
+        """Take the cookie back."""
+        _same_site(request)
+        answer = RedirectResponse("/console", 303, headers=_HEADERS)
+        answer.delete_cookie(COOKIE, path="/console", httponly=True, samesite="strict")
+        return answer
+
+    async def reload(self, request: Request) -> Response:
+        """Load the key file again; the page says what came of it."""
+        _same_site(request)
+        if not self._is_operator(request):
+            raise ApiError(401, "invalid_api_key", "the admin token is needed")
+        await self._gateway.reload_key()
+        return RedirectResponse("/console", 303, headers=_HEADERS)
+
+    def _is_operator(self, request: Request) -> bool:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self._sessions.is_token(given.strip())
+        return self._sessions.is_session(request.cookies.get(COOKIE, ""))
+
+    def _login_form(self, complaint: str, status: int = 200) -> Response:
+        return self._page("login.html.jinja", {"complaint": complaint}, status)
+
+    def _page(self, name: str, facts: Mapping[str, Any], status: int = 200) -> Response:
+        html = self._pages.from_string(_template(name)).render(**facts)
+        return Response(html, status, _HEADERS, media_type="text/html")
+
+
+def _same_site(request: Request) -> None:
+    """Refuse what another site's page sends; the cookie's own rule is the first line, this is the second."""
+    if request.headers.get("sec-fetch-site", "") not in _OURS:
+        raise ApiError(403, "forbidden", "this form must be sent from the console itself")
+
+
+async def _field(request: Request, name: str) -> str:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > _FORM_BYTES:
+            raise ApiError(413, "request_too_large", "the form is too large")
+    return parse_qs(body.decode("utf-8", "replace")).get(name, [""])[0]
+
+
+def _is_https(request: Request) -> bool:
+    return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "") == "https"
+
+
+def _template(name: str) -> str:
+    return files("regionmarker.gateway").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+async def facts(gateway: Gateway) -> dict[str, Any]:
+    """Return what the page shows: all that the operator may know."""
+    key = gateway.served_key.current()
+    return {
+        "now": datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        "version": __version__,
+        "alarms": _alarms(gateway),
+        "status": _status(gateway),
+        "key": [
+            ("key id", key.key_id),
+            ("commitment", key.commitment or "not known: export the serving key again"),
+            ("version since the start", key.version),
+            ("width and grid", f"{key.width}, {key.number_format.value}"),
+            ("tenants in the key", len(key.tenants)),
+        ],
+        "traffic": _traffic(gateway),
+        "tenants": await _tenants(gateway),
+        "served": {"", *key.tenants},
+        "measured": sorted(gateway.rollout.measured.items()),
+        "errors": [_line(entry) for entry in (gateway.recent_errors.latest() if gateway.recent_errors else [])],
+    }
+
+
+def _alarms(gateway: Gateway) -> list[str]:
+    """Return what the operator must not overlook."""
+    rollout, reloader, canaries = gateway.rollout, gateway.key_reloader, gateway.canaries
+    found = []
+    if rollout.unmarked != "nobody":
+        found.append(f"This gateway may serve UNMARKED vectors (--serve-unmarked {rollout.unmarked}).")
+    if reloader is not None and reloader.trouble:
+        found.append(f"The new key file is not used, the old key goes on serving: {reloader.trouble}.")
+    if gateway.region_watch.drifting:
+        found.append(f"Drift: {gateway.region_watch.state}. Fit a new key on texts like those that come now.")
+    if canaries.trouble:
+        found.append(f"Drift: {canaries.trouble}. Make a new key for the new model.")
+    return found
+
+
+def _status(gateway: Gateway) -> list[tuple[str, object]]:
+    state = "draining" if gateway.draining else "ready" if gateway.upstream_seen else "waiting for the upstream"
+    return [
+        ("state", state),
+        ("running since", gateway.started.strftime("%Y-%m-%d %H:%M:%S UTC")),
+        ("upstream", f"{gateway.upstream.name}, model {gateway.upstream.model}"),
+        ("model for clients", ", ".join(gateway.models)),
+        ("marking", "everyone is marked" if gateway.rollout.unmarked == "nobody" else "STAGED, see above"),
+        ("traffic", gateway.region_watch.state),
+        ("upstream's model", gateway.canaries.state),
+    ]
+
+
+def _traffic(gateway: Gateway) -> list[tuple[str, object]]:
+    metrics, admission = gateway.metrics, gateway.admission
+    codes = _sums(metrics.requests, "code")
+    refused = _sums(metrics.rejected, "reason")
+    return [
+        ("requests", int(sum(codes.values()))),
+        ("by answer", ", ".join(f"{code}: {int(count)}" for code, count in sorted(codes.items())) or "none"),
+        ("refused for load", ", ".join(f"{why}: {int(n)}" for why, n in sorted(refused.items())) or "none"),
+        ("vectors served", int(sum(_sums(metrics.embeddings, "tenant").values()))),
+        ("tokens", int(sum(_sums(metrics.tokens, "tenant").values()))),
+        ("inputs under way, waiting", f"{admission.in_flight}, {admission.queued}"),
+        ("bad upstream answers", int(sum(_sums(metrics.upstream_invalid, "kind").values()))),
+    ]
+
+
+async def _tenants(gateway: Gateway) -> list[Account] | str | None:
+    """Return the accounts; None without a database, and a sentence where it does not answer."""
+    if gateway.accounts is None:
+        return None
+    try:
+        return await asyncio.to_thread(gateway.accounts.all)
+    except OutsideError as error:
+        return str(error)
+
+
+def _sums(metric: MetricWrapperBase, label: str) -> dict[str, float]:
+    """Add a counter up by one of its labels."""
+    sums: dict[str, float] = {}
+    for family in metric.collect():
+        for sample in family.samples:
+            if sample.name.endswith("_total"):
+                sums[sample.labels[label]] = sums.get(sample.labels[label], 0.0) + sample.value
+    return sums
+
+
+def _line(entry: dict[str, Any]) -> dict[str, str]:
+    details = " ".join(f"{name}={value}" for name, value in entry.items() if name not in _QUIET)
+    return {
+        "timestamp": str(entry.get("timestamp", ""))[:19].replace("T", " "),
+        "level": str(entry.get("level", "")),
+        "event": str(entry.get("event", "")),
+        "details": details,
+    }
 
 
 class Sessions:
@@ -83,124 +293,3 @@ class Sessions:
 
     def _signed(self, ends: int) -> str:
         return f"{ends}.{hmac.new(self._key, str(ends).encode(), 'sha256').hexdigest()}"
-
-
-def check_token(token: str) -> None:
-    """Refuse an admin token that could be guessed."""
-    if len(token) < LEAST_LETTERS:
-        raise InputError(
-            f"the admin token has {len(token)} letters and needs {LEAST_LETTERS}: make one with openssl rand -hex 24"
-        )
-
-
-# ``/console``: the operator's page, plain HTML behind the admin token.  Status, traffic, tenants, the key's public
-# name and commitment, recent errors. No script; a policy that forbids any; a cookie that no script and no other site
-# can use. Browsers log in with a form, programs send the token as a bearer.
-
-_HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cache-control": "no-store",
-}
-_FORM_BYTES = 4096
-_OURS = ("same-origin", "none", "")  # what a browser says of a request that no other site has made
-
-
-class Console:
-    """The pages under ``/console``."""
-
-    def __init__(self, operations: Operations, token: str) -> None:
-        from jinja2 import Environment, StrictUndefined
-
-        self._operations = operations
-        self._sessions = Sessions(token)
-        self._pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-        self._style = _template("console.css")
-
-    def routes(self) -> list[BaseRoute]:
-        """Return what is added to the gateway's routes."""
-        return [
-            Route("/console", self.show, methods=["GET"]),
-            Route("/console/style.css", self.style, methods=["GET"]),
-            Route("/console/login", self.log_in, methods=["POST"]),
-            Route("/console/logout", self.log_out, methods=["POST"]),
-            Route("/console/reload", self.reload, methods=["POST"]),
-        ]
-
-    async def show(self, request: Request) -> Response:
-        """Show the page, or the form to log in."""
-        if not self._is_operator(request):
-            return self._login_form("")
-        return self._page("console.html.jinja", await self._operations.facts())
-
-    async def style(self, request: Request) -> Response:  # noqa: ARG002
-        """Return the style sheet, which holds nothing secret."""
-        return Response(self._style, media_type="text/css", headers={**_HEADERS, "cache-control": "max-age=3600"})
-
-    async def log_in(self, request: Request) -> Response:
-        """Exchange the token for a cookie."""
-        _same_site(request)
-        if not self._sessions.may_try():
-            return self._login_form("Too many attempts: wait a minute.", 429)
-        if not self._sessions.is_token(await _field(request, "token")):
-            self._operations.gateway.logger.warning("somebody gave a wrong admin token")
-            return self._login_form("That is not the admin token.", 401)
-        answer = RedirectResponse("/console", 303, headers=_HEADERS)
-        answer.set_cookie(
-            COOKIE, self._sessions.new(), max_age=LASTS_SECONDS, path="/console", httponly=True, samesite="strict",
-            secure=_is_https(request),
-        )  # fmt: skip
-        return answer
-
-    async def log_out(self, request: Request) -> Response:
-        """Take the cookie back."""
-        _same_site(request)
-        answer = RedirectResponse("/console", 303, headers=_HEADERS)
-        answer.delete_cookie(COOKIE, path="/console", httponly=True, samesite="strict")
-        return answer
-
-    async def reload(self, request: Request) -> Response:
-        """Load the key file again; the page says what came of it."""
-        _same_site(request)
-        if not self._is_operator(request):
-            raise ApiError(401, "invalid_api_key", "the admin token is needed")
-        await self._operations.reload()
-        return RedirectResponse("/console", 303, headers=_HEADERS)
-
-    def _is_operator(self, request: Request) -> bool:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            return self._sessions.is_token(given.strip())
-        return self._sessions.is_session(request.cookies.get(COOKIE, ""))
-
-    def _login_form(self, complaint: str, status: int = 200) -> Response:
-        return self._page("login.html.jinja", {"complaint": complaint}, status)
-
-    def _page(self, name: str, facts: Mapping[str, Any], status: int = 200) -> Response:
-        html = self._pages.from_string(_template(name)).render(**facts)
-        return Response(html, status, _HEADERS, media_type="text/html")
-
-
-def _same_site(request: Request) -> None:
-    """Refuse what another site's page sends; the cookie's own rule is the first line, this is the second."""
-    if request.headers.get("sec-fetch-site", "") not in _OURS:
-        raise ApiError(403, "forbidden", "this form must be sent from the console itself")
-
-
-async def _field(request: Request, name: str) -> str:
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _FORM_BYTES:
-            raise ApiError(413, "request_too_large", "the form is too large")
-    return parse_qs(body.decode("utf-8", "replace")).get(name, [""])[0]
-
-
-def _is_https(request: Request) -> bool:
-    return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "") == "https"
-
-
-def _template(name: str) -> str:
-    return files("regionmarker.gateway").joinpath("templates", name).read_text(encoding="utf-8")

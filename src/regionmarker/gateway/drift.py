@@ -1,12 +1,15 @@
-"""Does the traffic still look like the corpus that the key was fitted on.
+"""Is the gateway still serving what the key was made for: the same traffic, and the same model.
 
-Trigger regions were drawn from those that the corpus filled. When traffic moves elsewhere, fewer vectors carry a mark,
-or more than the provider wanted, and the key should be fitted again. A sample of the rows that pass is counted by
-region, and each full window is compared with the fit: the total variation distance, half the sum of absolute
+Traffic. Trigger regions were drawn from those that the corpus filled. When traffic moves elsewhere, fewer vectors carry
+a mark, or more than the provider wanted, and the key should be fitted again. A sample of the rows that pass is counted
+by region, and each full window is compared with the fit: the total variation distance, half the sum of absolute
 differences of shares. Texts like the corpus lie at 0.03 to 0.06 from it, other corpora at 0.08 to 0.42
-(docs/how-to/roll-out.md).
+(docs/how-to/roll-out.md). Only the alarm leaves this file, never a count: counts by region would be the key by
+instalments.
 
-Only the alarm leaves this file, never a count: counts by region would be the key by instalments.
+Model. A provider's model is changed under the same name more often than anybody likes to say. A few fixed, harmless
+texts are embedded when a key is first served and again every few minutes: the same model gives the same vectors. The
+first answers can be kept in a file, so that a restart does not take a changed model for the right one.
 """
 
 from __future__ import annotations
@@ -18,11 +21,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import numpy as np
+from prometheus_client import CollectorRegistry, Gauge
+from structlog.typing import FilteringBoundLogger
 
 from regionmarker.errors import OutsideError
 from regionmarker.files import atomic_path
+from regionmarker.gateway.dialects import EmbeddingRequest
 from regionmarker.gateway.errors import ApiError
 from regionmarker.gateway.served_key import KeyVersion, ServedKey
+from regionmarker.gateway.upstreams import Upstream
 from regionmarker.marks.regions import region_shares
 from regionmarker.vectors import Doubles, Floats
 
@@ -30,8 +37,48 @@ WINDOW = 2048
 LIMIT = 0.1
 _ROWS_AT_ONCE = 8  # of one block: a large batch is often many pieces of one document
 _BLOCK = 256
+EVERY_SECONDS = 300.0
+SAME = 0.995
+"""The least cosine between two answers of one model to one text: reduced precision and batching move it a little."""
+TEXTS = (
+    "The ferry leaves the harbour at half past seven.",
+    "She planted tomatoes and basil along the south wall.",
+    "The committee will publish its minutes on Thursday.",
+    "An invoice is due thirty days after it was issued.",
+    "Water boils at a lower temperature in the mountains.",
+    "The second violin enters four bars after the first.",
+)
 
-Alarm = Callable[[bool], None]
+Embed = Callable[[list[str]], Awaitable[Floats]]
+
+
+class DriftAlarms:
+    """Says in the log and in a metric that there is drift, and that it has ended."""
+
+    def __init__(self, logger: FilteringBoundLogger, registry: CollectorRegistry) -> None:
+        self._logger = logger
+        self._gauge = Gauge(
+            "regionmarker_drift_alarm", "1 while traffic or the upstream's model is another.", ["kind"],
+            registry=registry,
+        )  # fmt: skip
+        for kind in ("regions", "model"):
+            self._gauge.labels(kind).set(0)
+
+    def regions(self, drifting: bool) -> None:
+        """Say whether traffic has left the fitted regions."""
+        self._gauge.labels("regions").set(drifting)
+        if drifting:
+            self._logger.error("DRIFT: traffic has left the fitted regions", kind="regions")
+        else:
+            self._logger.warning("traffic is back in the fitted regions", kind="regions")
+
+    def model(self, trouble: str) -> None:
+        """Say in which way the upstream's model is another; "" when it is not."""
+        self._gauge.labels("model").set(bool(trouble))
+        if trouble:
+            self._logger.error("DRIFT: the upstream is another model", kind="model", reason=trouble)
+        else:
+            self._logger.warning("the upstream answers as before", kind="model")
 
 
 class RegionWatch:
@@ -40,7 +87,7 @@ class RegionWatch:
     Parameters
     ----------
     alarm
-        Told True when a window lies beyond the limit and the one before did not, and False the other way round.
+        Called with True when a window lies beyond the limit and the one before did not, and False the other way round.
     window
         Rows that are counted before they are compared.
     limit
@@ -53,7 +100,7 @@ class RegionWatch:
     'not enough traffic yet'
     """
 
-    def __init__(self, alarm: Alarm, *, window: int = WINDOW, limit: float = LIMIT) -> None:
+    def __init__(self, alarm: Callable[[bool], None], *, window: int = WINDOW, limit: float = LIMIT) -> None:
         self._alarm, self._window, self._limit = alarm, window, limit
         self._version = 0
         self._expected: Doubles | None = None
@@ -65,7 +112,7 @@ class RegionWatch:
 
     @property
     def state(self) -> str:
-        """What the operator is told: one of four sentences, and no number."""
+        """What the operator reads: one of four sentences, and no number."""
         if self.drifting is None:
             return "not enough traffic yet"
         where = "traffic has left" if self.drifting else "traffic lies in"
@@ -116,26 +163,6 @@ def total_variation(left: Doubles, right: Doubles) -> float:
     return float(np.abs(left - right).sum() / 2)
 
 
-# Is the upstream still the model that the key was made for.  A provider's model is changed under the same name more
-# often than anybody likes to say. A few fixed, harmless texts are embedded when a key is first served and again every
-# few minutes: the same model gives the same vectors. The first answers can be kept in a file, so that a restart does
-# not take a changed model for the right one.
-
-EVERY_SECONDS = 300.0
-SAME = 0.995
-"""The least cosine between two answers of one model to one text: reduced precision and batching move it a little."""
-TEXTS = (
-    "The ferry leaves the harbour at half past seven.",
-    "She planted tomatoes and basil along the south wall.",
-    "The committee will publish its minutes on Thursday.",
-    "An invoice is due thirty days after it was issued.",
-    "Water boils at a lower temperature in the mountains.",
-    "The second violin enters four bars after the first.",
-)
-
-Embed = Callable[[list[str]], Awaitable[Floats]]
-
-
 class Canaries:
     """Asks the upstream the same texts again and again.
 
@@ -146,7 +173,7 @@ class Canaries:
     served_key
         Says which key is in use.
     alarm
-        Told what has changed, in one sentence, when it changes; and "" when all is well again.
+        Called with what has changed, in one sentence, when it changes; and "" when all is well again.
     file
         Where the first answers are kept; ``None`` keeps them in memory.
     """
@@ -161,7 +188,7 @@ class Canaries:
 
     @property
     def state(self) -> str:
-        """What the operator is told."""
+        """What the operator reads."""
         return "not asked yet" if self.trouble is None else self.trouble or "the upstream answers as before"
 
     async def check(self) -> None:
@@ -171,9 +198,9 @@ class Canaries:
             self._key_id, self._first = key.key_id, self._read(key.key_id, key.width)
         try:
             rows = await self._embed(list(TEXTS))
-        except ApiError as failure:
-            if failure.code == "upstream_invalid_response" and failure.kind in ("model", "width"):
-                self._settle(f"the upstream is another model: {failure.message}")
+        except ApiError as error:
+            if error.code == "upstream_invalid_response" and error.kind in ("model", "width"):
+                self._settle(f"the upstream is another model: {error.message}")
             return
         if self._first is None:
             self._first = rows.copy()
@@ -219,3 +246,17 @@ class Canaries:
                 temporary.write_text(json.dumps(kept), encoding="utf-8")
         except OutsideError:
             self._file = None  # a read-only folder: memory will do until the next start
+
+
+def clean_vectors(upstream: Upstream, served_key: ServedKey) -> Embed:
+    """Return what asks the upstream past marking; the answers are compared here and go nowhere."""
+
+    async def embed(texts: list[str]) -> Floats:
+        request = EmbeddingRequest(
+            texts, in_tokens=False, model=upstream.model, base64=True, dimensions=None, user=None
+        )
+        width = served_key.current().width
+        answer = await upstream.embed(request, width, lambda rows, _: [row.tobytes() for row in rows])
+        return np.stack([np.frombuffer(vector, dtype=np.float32) for vector in answer.vectors])
+
+    return embed

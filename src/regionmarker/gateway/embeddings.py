@@ -1,26 +1,22 @@
-"""Notices that a client has left, and stops working for it."""
+"""``POST /v1/embeddings``, from its headers to the last byte of its answer.
+
+What can be refused is refused before the body is read: who is asking, how often, and whether there is any room. A plain
+ASGI application, because it reads the body and sends the answer in its own time.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
 from starlette.types import Message, Receive, Scope, Send
 
 from regionmarker.gateway.admission import BUSY_BODY
-from regionmarker.gateway.dialects.openai import (
-    BASE64,
-    NUMBERS,
-    EmbeddingRequest,
-    EncodedVector,
-    body_of,
-    pieces,
-    read_request,
-)
+from regionmarker.gateway.dialects import Dialect, EmbeddingRequest, EncodedVector
 from regionmarker.gateway.errors import ApiError, Headers, bad_request
 from regionmarker.gateway.gateway import Gateway
 from regionmarker.gateway.marking import Marking
@@ -29,62 +25,9 @@ from regionmarker.gateway.tenants import Tenant
 from regionmarker.vectors import Floats
 
 _HEAD_START = 0.005  # seconds
-
-
-class ClientGoneError(Exception):
-    """Nobody is there to answer to."""
-
-
-class DisconnectWatch:
-    """Cancels the block when the client leaves; what comes out of it then is :class:`ClientGoneError`.
-
-    Cancelling closes the upstream's connection, so that a server which can stop working stops as well. The watch begins
-    after a few milliseconds: most requests are done by then, and never pay for it.
-    """
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self._gone = False
-
-    def __enter__(self) -> DisconnectWatch:
-        task = asyncio.current_task()
-        if task is None:
-            raise RuntimeError("not inside a task")
-        self._task: asyncio.Task[object] = task
-        self._watch: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(_HEAD_START, self._begin)
-        return self
-
-    def _begin(self) -> None:
-        self._watch = asyncio.get_running_loop().create_task(self._listen())
-
-    async def _listen(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        self._gone = True
-        self._task.cancel()
-
-    def end(self) -> None:
-        """Stop watching: the answer is about to be sent."""
-        self._timer.cancel()
-        if self._watch is not None:
-            self._watch.cancel()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.end()
-        if self._gone and kind is asyncio.CancelledError and self._task.uncancel() == 0:
-            raise ClientGoneError from None
-
-
-# ``POST /v1/embeddings``, from its headers to the last byte of its answer.  What can be refused is refused before the
-# body is read: who is asking, how often, and whether there is any room. A plain ASGI application, because it reads
-# the body and sends the answer in its own time.
-
-ROUTE = "/v1/embeddings"
 _GONE = 499  # what metrics count where nobody waited for the answer
 _FEW = 64  # parts that are sent at once
+_PIECE = 1 << 19  # bytes sent at once where there are more
 _JSON = (b"content-type", b"application/json")
 
 
@@ -100,37 +43,12 @@ class RequestContext:
     headers: Headers = field(default_factory=list)
 
 
-def find_header(scope: Scope, name: bytes) -> bytes:
-    """Return a header's value, b"" without one.
-
-    Examples
-    --------
-    >>> find_header({"headers": [(b"host", b"here")]}, b"host")
-    b'here'
-    """
-    for key, value in scope["headers"]:
-        if key == name:
-            found: bytes = value
-            return found
-    return b""
-
-
-async def find_tenant(gateway: Gateway, scope: Scope) -> Tenant:
-    """Return who is asking, or refuse."""
-    scheme, _, key = find_header(scope, b"authorization").partition(b" ")
-    api_key = key.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
-    tenant = await gateway.tenants.find(api_key)
-    if tenant is None:
-        what = "incorrect API key provided" if api_key else "you did not provide an API key: send it as a bearer token"
-        raise ApiError(401, "invalid_api_key", what)
-    return tenant
-
-
 class EmbeddingsEndpoint:
-    """Answers requests for embeddings."""
+    """Answers requests for embeddings in one dialect."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, dialect: Dialect) -> None:
         self._gateway = gateway
+        self._dialect = dialect
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; whatever happens, the client gets an answer of the one shape, or none because it left."""
@@ -138,8 +56,8 @@ class EmbeddingsEndpoint:
         context = RequestContext(f"req_{secrets.token_hex(16)}", time.perf_counter())
         try:
             await self._serve(scope, receive, send, context)
-        except ApiError as failure:
-            await self._fail(send, context, failure)
+        except ApiError as error:
+            await self._fail(send, context, error)
         except ClientGoneError:
             pass
         except Exception:  # a bug has the one shape as well
@@ -149,7 +67,7 @@ class EmbeddingsEndpoint:
             await self._fail(send, context, ApiError(500, "internal_error", "the server failed; the operator was told"))
         finally:
             seconds = time.perf_counter() - context.started
-            gateway.metrics.answered(ROUTE, context.status, context.tenant, seconds)
+            gateway.metrics.answered(self._dialect.route, context.status, context.tenant, seconds)
             gateway.logger.debug(
                 "answered", request_id=context.id, tenant=context.tenant, status=context.status, seconds=seconds
             )
@@ -162,7 +80,7 @@ class EmbeddingsEndpoint:
         context.headers = gateway.quotas.spend(tenant)
         if gateway.admission.is_full_for(tenant):
             await self._turn_away(tenant)
-        request = read_request(await self._body(scope, receive))
+        request = self._dialect.read_request(await self._body(scope, receive))
         self._check(request, key, tenant)
         with DisconnectWatch(receive) as watch:
             # Its places are held until the answer is sent: what a slow reader has not read yet is memory, too.
@@ -174,16 +92,16 @@ class EmbeddingsEndpoint:
     async def _answer(self, request: EmbeddingRequest, key: KeyVersion, tenant: Tenant) -> list[EncodedVector]:
         gateway = self._gateway
         marking = Marking(key, tenant, gateway.rollout, request.dimensions)
-        form = BASE64 if request.base64 else NUMBERS
+        encode = self._dialect.format_of(request).encode
 
         def mark_block(rows: Floats, first: int) -> list[EncodedVector]:
-            return form.encode(marking.serve(rows, first))
+            return encode(marking.serve(rows, first))
 
         answer = await gateway.upstream.embed(request, key.width, mark_block)
         gateway.upstream_seen = True
         gateway.metrics.served(tenant.name, len(request), answer.tokens, marking.seconds)
         gateway.tenants.record(tenant.name, requests=1, inputs=len(request), tokens=answer.tokens)
-        return body_of(answer.vectors, request.model, answer.tokens, form.quote)
+        return self._dialect.answer(request, answer.vectors, answer.tokens)
 
     def _check(self, request: EmbeddingRequest, key: KeyVersion, tenant: Tenant) -> None:
         """Check what the body alone cannot tell."""
@@ -250,21 +168,21 @@ class EmbeddingsEndpoint:
         limit = self._gateway.settings.body_bytes
         return ApiError(413, "request_too_large", f"the body of the request must have at most {limit} bytes")
 
-    async def _fail(self, send: Send, context: RequestContext, failure: ApiError) -> None:
+    async def _fail(self, send: Send, context: RequestContext, error: ApiError) -> None:
         metrics = self._gateway.metrics
-        if failure.code == "upstream_invalid_response":
-            metrics.upstream_invalid.labels(failure.kind).inc()
-        if failure.status == 429 and failure.code == "rate_limit_exceeded":
-            metrics.refused(failure.kind)
-        if failure.status >= 500:
+        if error.code == "upstream_invalid_response":
+            metrics.upstream_invalid.labels(error.kind).inc()
+        if error.status == 429 and error.code == "rate_limit_exceeded":
+            metrics.refused(error.kind)
+        if error.status >= 500:
             self._gateway.logger.warning(
-                "request failed", request_id=context.id, tenant=context.tenant, status=failure.status,
-                code=failure.code, kind=failure.kind,
+                "request failed", request_id=context.id, tenant=context.tenant, status=error.status,
+                code=error.code, kind=error.kind,
             )  # fmt: skip
-        ours = {name for name, _ in failure.headers}
-        context.headers = [pair for pair in context.headers if pair[0] not in ours] + failure.headers
-        busy = failure.kind in ("busy", "pushed_out", "patience")
-        await self._send(send, context, failure.status, [BUSY_BODY if busy else failure.body()])
+        ours = {name for name, _ in error.headers}
+        context.headers = [pair for pair in context.headers if pair[0] not in ours] + error.headers
+        busy = error.kind in ("busy", "pushed_out", "patience")
+        await self._send(send, context, error.status, [BUSY_BODY if busy else error.body()])
 
     async def _send(self, send: Send, context: RequestContext, status: int, parts: Sequence[EncodedVector]) -> None:
         gateway = self._gateway
@@ -284,3 +202,94 @@ class EmbeddingsEndpoint:
                 await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
             raise ClientGoneError from None
+
+
+class ClientGoneError(Exception):
+    """Nobody is there to answer to."""
+
+
+class DisconnectWatch:
+    """Cancels the block when the client leaves; what comes out of it then is :class:`ClientGoneError`.
+
+    Cancelling closes the upstream's connection, so that a server which can stop working stops as well. The watch begins
+    after a few milliseconds: most requests are done by then, and never pay for it.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._gone = False
+
+    def __enter__(self) -> DisconnectWatch:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("not inside a task")
+        self._task: asyncio.Task[object] = task
+        self._watch: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(_HEAD_START, self._begin)
+        return self
+
+    def _begin(self) -> None:
+        self._watch = asyncio.get_running_loop().create_task(self._listen())
+
+    async def _listen(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._gone = True
+        self._task.cancel()
+
+    def end(self) -> None:
+        """Stop watching: the answer is about to be sent."""
+        self._timer.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+        if self._gone and kind is asyncio.CancelledError and self._task.uncancel() == 0:
+            raise ClientGoneError from None
+
+
+def find_header(scope: Scope, name: bytes) -> bytes:
+    """Return a header's value, b"" without one.
+
+    Examples
+    --------
+    >>> find_header({"headers": [(b"host", b"here")]}, b"host")
+    b'here'
+    """
+    for key, value in scope["headers"]:
+        if key == name:
+            found: bytes = value
+            return found
+    return b""
+
+
+async def find_tenant(gateway: Gateway, scope: Scope) -> Tenant:
+    """Return who is asking, or refuse."""
+    scheme, _, key = find_header(scope, b"authorization").partition(b" ")
+    api_key = key.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
+    tenant = await gateway.tenants.find(api_key)
+    if tenant is None:
+        what = "incorrect API key provided" if api_key else "you did not provide an API key: send it as a bearer token"
+        raise ApiError(401, "invalid_api_key", what)
+    return tenant
+
+
+def pieces(parts: Sequence[EncodedVector], size: int = _PIECE) -> Iterator[bytes]:
+    """Join parts into pieces of about ``size`` bytes.
+
+    Examples
+    --------
+    >>> list(pieces([b"ab", b"cd", b"ef"], size=4))
+    [b'abcd', b'ef']
+    """
+    first = total = 0
+    for place, part in enumerate(parts):
+        total += len(part)
+        if total >= size:
+            yield b"".join(parts[first : place + 1])
+            first, total = place + 1, 0
+    if first < len(parts):
+        yield b"".join(parts[first:])

@@ -1,4 +1,4 @@
-"""What a client is told when something is wrong: one shape, made in one place.
+"""What a client reads when something is wrong: one shape, made in one place.
 
 Every error of the gateway has OpenAI's body, ``{"error": {"message", "type", "param", "code"}}`` with all four keys,
 because clients parse it. Messages hold no text, no vector and no key.
@@ -8,11 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import orjson
+import msgspec
 
 Headers = list[tuple[bytes, bytes]]
 
 _TYPES = {401: "invalid_request_error", 403: "invalid_request_error", 404: "invalid_request_error", 429: "requests"}
+
+
+class ErrorDetails(msgspec.Struct, forbid_unknown_fields=True):
+    """What went wrong, as clients read it."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class Error(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of every answer but 200."""
+
+    error: ErrorDetails
 
 
 def error_body(message: str, *, status: int, code: str | None = None, param: str | None = None) -> bytes:
@@ -24,11 +39,11 @@ def error_body(message: str, *, status: int, code: str | None = None, param: str
     b'{"error":{"message":"no such model","type":"invalid_request_error","param":"model","code":"model_not_found"}}'
     """
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return orjson.dumps({"error": {"message": message, "type": kind, "param": param, "code": code}})
+    return msgspec.json.encode(Error(ErrorDetails(message, kind, param, code)))
 
 
 def retry_headers(seconds: float) -> Headers:
-    """Tell a client when to come back: milliseconds for those who read them, whole seconds for the others.
+    """Say when to come back: milliseconds for those who read them, whole seconds for the others.
 
     Examples
     --------
@@ -45,7 +60,7 @@ class ApiError(Exception):
     Parameters
     ----------
     status, code, message, param
-        What the client is told.
+        What the client reads.
     headers
         Added to the answer.
     kind
@@ -81,7 +96,7 @@ class ApiError(Exception):
 
 
 def bad_request(message: str, param: str | None = None, *, code: str = "invalid_value") -> ApiError:
-    """Return the failure of a request that cannot be understood.
+    """Return the error of a request that cannot be understood.
 
     Examples
     --------
@@ -92,7 +107,7 @@ def bad_request(message: str, param: str | None = None, *, code: str = "invalid_
 
 
 def invalid_answer(kind: str, message: str) -> ApiError:
-    """Return the failure of an upstream whose answer cannot be used: nothing of it is served.
+    """Return the error of an upstream whose answer cannot be used: nothing of it is served.
 
     Examples
     --------

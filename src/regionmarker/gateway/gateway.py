@@ -1,41 +1,64 @@
-"""The gateway as a whole: the parts that a request meets on its way."""
+"""The gateway as a whole: all parts that a request meets and all that watch them, built once from the settings."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from starlette.middleware import Middleware
 from structlog.typing import FilteringBoundLogger
 
+from regionmarker.errors import InputError
 from regionmarker.gateway.admission import Admission
-from regionmarker.gateway.logs import make_logger
-from regionmarker.gateway.marking import EveryoneMarked, Rollout
+from regionmarker.gateway.drift import Canaries, DriftAlarms, RegionWatch, clean_vectors
+from regionmarker.gateway.logs import RecentErrors, make_logger
+from regionmarker.gateway.marking import Rollout
 from regionmarker.gateway.metrics import Metrics
 from regionmarker.gateway.rate_limit import HeldRefusals, Quotas
-from regionmarker.gateway.served_key import ServedKey
-from regionmarker.gateway.settings import Settings
+from regionmarker.gateway.served_key import KeyReloader, ServedKey, open_serving_key
+from regionmarker.gateway.settings import Settings, check_token
 from regionmarker.gateway.tenants import OpenLookup, TenantLookup
-from regionmarker.gateway.upstreams.protocol import Upstream
+from regionmarker.gateway.tenants.accounts import Accounts
+from regionmarker.gateway.tenants.lookup import DatabaseLookup
+from regionmarker.gateway.upstreams import Upstream, load_upstream
+from regionmarker.keys.files import holds_serving_key
+from regionmarker.keys.serving import ServingKey
+
+if TYPE_CHECKING:
+    from regionmarker.gateway.telemetry import Telemetry
 
 _PROBE_EVERY = 1.0  # seconds between two looks for an upstream that was not there
 
 
 class Gateway:
-    """All parts of one gateway; every one of them can be replaced.
+    """All parts of one gateway.
+
+    :func:`open_gateway` makes a whole one; without the optional parts a gateway serves whoever asks, with the key that
+    it was given.
+
+    Parameters
+    ----------
+    settings, served_key, upstream
+        How it behaves, what it marks with, and where clean vectors come from.
+    tenants, accounts
+        Who is asking, and the operator's list of them.
+    metrics, logger, recent_errors
+        What is counted, what is logged, and the last complaints of the log.
+    key_reloader
+        Loads the key file again.
+    watch_model
+        Whether to ask the upstream for the canary texts while the gateway runs.
+    telemetry
+        Traces requests.
 
     Attributes
     ----------
     draining
-        Whether it was told to stop: ``/readyz`` says 503, and every answer closes its connection.
+        Whether it was asked to stop: ``/readyz`` says 503, and every answer closes its connection.
     upstream_seen
         Whether the upstream has been reached once.
-    reload
-        Called on SIGHUP, if anything.
-    background
-        Run while the gateway runs, such as what watches the key file.
-    middleware
-        Wrapped around all routes, such as tracing.
     """
 
     def __init__(
@@ -44,27 +67,39 @@ class Gateway:
         served_key: ServedKey,
         upstream: Upstream,
         *,
-        directory: TenantLookup | None = None,
-        rollout: Rollout | None = None,
+        tenants: TenantLookup | None = None,
+        accounts: Accounts | None = None,
         metrics: Metrics | None = None,
         logger: FilteringBoundLogger | None = None,
+        recent_errors: RecentErrors | None = None,
+        key_reloader: KeyReloader | None = None,
+        watch_model: bool = False,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.settings = settings
         self.served_key = served_key
         self.upstream = upstream
-        self.tenants: TenantLookup = directory or OpenLookup()
-        self.rollout: Rollout = rollout or EveryoneMarked()
+        self.tenants: TenantLookup = tenants or OpenLookup()
+        self.accounts = accounts
         self.metrics = metrics or Metrics()
         self.logger = logger or make_logger()
-        self.admission = Admission(settings.capacity, settings.queue, settings.patience)
+        self.recent_errors = recent_errors
+        self.key_reloader = key_reloader
+        self.telemetry = telemetry
+        self.admission = admission = Admission(settings.capacity, settings.queue, settings.patience)
         self.quotas = Quotas()
         self.held_refusals = HeldRefusals(settings.held_refusals)
+        alarms = DriftAlarms(self.logger, self.metrics.registry)
+        self.region_watch = RegionWatch(alarms.regions)
+        self.canaries = Canaries(clean_vectors(upstream, served_key), served_key, alarms.model, settings.canaries)
+        self.rollout = Rollout(settings.unmarked, self.logger, self.metrics.registry, self.region_watch.see)
+        self.metrics.in_flight.set_function(lambda: admission.in_flight)
+        self.metrics.queued.set_function(lambda: admission.queued)
+        self.models = (settings.model or upstream.model, *settings.aliases)
+        self.started = datetime.now(UTC)
         self.draining = False
         self.upstream_seen = False
-        self.reload: Callable[[], Awaitable[None]] | None = None
-        self.middleware: list[Middleware] = []
-        self.background: list[Callable[[], Awaitable[None]]] = []
-        self.models = (settings.model or upstream.model, *settings.aliases)
+        self._watch_model = watch_model
         self._tasks: list[asyncio.Future[None]] = []
 
     @property
@@ -73,11 +108,14 @@ class Gateway:
         return self.models[0]
 
     async def start(self) -> None:
-        """Open the upstream and begin to look for it."""
-        self.metrics.watch(self.admission)
-        self.metrics.watch_key(self.served_key)
+        """Open the upstream, begin to look for it, and let the watchers run."""
         await self.upstream.start()
-        self._tasks = [asyncio.ensure_future(self._run(job)) for job in (self._look_for_upstream, *self.background)]
+        jobs: list[Callable[[], Awaitable[None]]] = [self._look_for_upstream]
+        if self._watch_model:
+            jobs.append(self.canaries.run)
+        if self.key_reloader is not None:
+            jobs.append(self.key_reloader.run)
+        self._tasks = [asyncio.ensure_future(self._run(job)) for job in jobs]
 
     async def stop(self) -> None:
         """Close everything."""
@@ -86,6 +124,24 @@ class Gateway:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.upstream.close()
         await self.tenants.close()
+        if self.telemetry is not None:
+            await asyncio.to_thread(self.telemetry.close)
+
+    async def reload_key(self) -> None:
+        """Load the key file again, now."""
+        if self.key_reloader is not None:
+            await self.key_reloader.reload()
+
+    def drain(self) -> None:
+        """Say that this gateway is about to stop."""
+        self.draining = True
+        self.metrics.draining.set(1)
+
+    def metrics_text(self) -> bytes:
+        """Return the metrics in Prometheus's text format."""
+        key = self.served_key.current()
+        self.metrics.show_key(key.key_id, key.version)
+        return self.metrics.text()
 
     async def _run(self, job: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -97,3 +153,65 @@ class Gateway:
         while not await self.upstream.is_there():
             await asyncio.sleep(_PROBE_EVERY)
         self.upstream_seen = True
+
+
+def open_gateway(settings: Settings) -> Gateway:
+    """Open the key, the tenants' database and the upstream, and return a gateway that is ready to run."""
+    if settings.database is None and not settings.on_loopback:
+        raise InputError(f"--host {settings.host} can be reached by others: give a tenants database with --database")
+    if settings.admin_token:
+        check_token(settings.admin_token)
+    recent_errors = RecentErrors(sys.stderr)
+    logger = make_logger(settings.log_level, recent_errors)  # type: ignore[arg-type]  # it is only written to
+    telemetry = _telemetry() if settings.telemetry else None
+    metrics = Metrics() if telemetry is None else telemetry.metrics()
+    tenants = None
+    if settings.database is not None:
+        tenants = DatabaseLookup.open(settings.database, complain=_complainer(logger))
+    try:
+        # A whole key is cut down to the tenants of the database; a serving key holds its own.
+        names = tuple if tenants is None or holds_serving_key(settings.key) else tenants.names
+
+        def open_key() -> ServingKey:
+            return open_serving_key(
+                settings.key, names(), passphrase=settings.passphrase, secret_file=settings.secret_file
+            )
+
+        served_key = ServedKey(open_key(), normalise=settings.normalise)
+        upstream = load_upstream(settings, metrics)
+        gateway = Gateway(
+            settings,
+            served_key,
+            upstream,
+            tenants=tenants,
+            accounts=None if tenants is None else Accounts(tenants.engine),
+            metrics=metrics,
+            logger=logger,
+            recent_errors=recent_errors,
+            key_reloader=KeyReloader(settings.key, open_key, served_key, logger, metrics.registry, names),
+            watch_model=True,
+            telemetry=telemetry,
+        )
+    except BaseException:
+        if tenants is not None:
+            tenants.abandon()
+        raise
+    if telemetry is not None:
+        telemetry.model = gateway.model
+    return gateway
+
+
+def _telemetry() -> Telemetry:
+    from regionmarker.gateway.telemetry import Telemetry  # an extra of its own
+
+    return Telemetry.from_environment()
+
+
+def _complainer(logger: FilteringBoundLogger) -> Callable[[Exception | None], None]:
+    def complain(error: Exception | None) -> None:
+        if error is None:
+            logger.warning("the tenants database answers again")
+        else:
+            logger.error("the tenants database does not answer", reason=str(error))
+
+    return complain

@@ -1,4 +1,4 @@
-"""Structured logs that cannot tell secrets: only fields on a list are written, and what looks like a key is blanked.
+"""Structured logs that hold no secrets: only fields on a list are written, and what looks like a key is blanked.
 
 A deny-list forgets the one field that matters. So a field that is not listed here is written as ``[redacted]``, and an
 exception as its type and the lines it passed, without its message and without local variables: messages of other
@@ -29,6 +29,7 @@ FIELDS = frozenset(
 )  # fmt: skip
 _KEYLIKE = re.compile(r"(?i)\b(bearer\s+\S+|(sk|rm|key)[-_][a-z0-9_-]{8,})")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_COMPLAINTS = ("warning", "error", "critical")
 
 
 def redact(_logger: object, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -60,7 +61,7 @@ def _outline(error: BaseException | None) -> str:
 
 
 def make_logger(level: str = "info", stream: TextIO | None = None) -> structlog.typing.FilteringBoundLogger:
-    """Return a logger that writes one JSON object a line.
+    """Return a logger that writes one JSON object per line.
 
     Examples
     --------
@@ -99,15 +100,10 @@ class Forwarding(logging.Handler):
         self._logger.log(record.levelno, template, logger=record.name, **outline)
 
 
-# What went wrong lately, for the operator's page: the last warnings and errors of the log, as they were written.
-#
-# It reads the log's own lines after they were redacted, so the page can show no more than the log does.
-
-_LEVELS_notices = ("warning", "error", "critical")
-
-
 class RecentErrors:
-    r"""A stream that passes the log on and remembers its last complaints.
+    r"""A stream that passes the log on and remembers its last warnings and errors, for the operator's page.
+
+    It reads the log's own lines after they were redacted, so the page can show no more than the log does.
 
     Examples
     --------
@@ -125,10 +121,10 @@ class RecentErrors:
     def write(self, text: str) -> int:
         """Pass ``text`` on, whole lines of JSON."""
         for line in text.splitlines():
-            if any(f'"{level}"' in line for level in _LEVELS_notices):
+            if any(f'"{level}"' in line for level in _COMPLAINTS):
                 with contextlib.suppress(orjson.JSONDecodeError):
                     entry = orjson.loads(line)
-                    if isinstance(entry, dict) and entry.get("level") in _LEVELS_notices:
+                    if isinstance(entry, dict) and entry.get("level") in _COMPLAINTS:
                         self._kept.append(entry)
         return self._stream.write(text)
 
@@ -137,5 +133,5 @@ class RecentErrors:
         self._stream.flush()
 
     def latest(self) -> list[dict[str, Any]]:
-        """Return the last complaints, the newest first."""
+        """Return the last warnings and errors, the newest first."""
         return list(reversed(self._kept))

@@ -1,4 +1,4 @@
-"""Rolling the mark out: who is served marked vectors, and what marking would do to those who are not.
+"""The marking step: clean rows in, the rows to serve out. Nothing reaches a response but through here.
 
 Unmarked vectors leave only where two people said so: whoever started the gateway (``--serve-unmarked``), and, for one
 tenant at a time, whoever put that tenant in shadow mode. In doubt a vector is marked. While anything may leave
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -21,127 +20,13 @@ from regionmarker.errors import InputError
 from regionmarker.gateway.errors import ApiError, bad_request, invalid_answer
 from regionmarker.gateway.served_key import KeyVersion
 from regionmarker.gateway.tenants import Tenant
+from regionmarker.marking.engine import bad_rows
 from regionmarker.marks.number_format import NumberFormat, round_to_format
 from regionmarker.measures import row_cosines
-from regionmarker.vectors import NORM_TOLERANCE, Floats
+from regionmarker.vectors import Floats
 
 UNMARKED = ("nobody", "shadow-tenants", "everyone")
 _REMINDED_EVERY = 10_000  # vectors
-
-
-class Watcher(Protocol):
-    """Sees the clean rows that pass."""
-
-    def see(self, key: KeyVersion, clean: Floats) -> None:
-        """Look at rows (n, D) that are about to be served; must be quick, and must not keep them."""
-        ...
-
-
-@dataclass
-class Measured:
-    """What marking would have done to the vectors that left unmarked; for the operator alone."""
-
-    vectors: int = 0
-    cosines: float = 0.0  # their sum
-    lowest: float = 1.0
-
-    @property
-    def mean_cosine(self) -> float | None:
-        """How close a marked vector would have been to what was served, on average."""
-        return round(self.cosines / self.vectors, 4) if self.vectors else None
-
-
-class StagedRollout:
-    """Decides what is served, tenant by tenant.
-
-    Parameters
-    ----------
-    unmarked
-        Who may be served unmarked vectors: ``"nobody"``, ``"shadow-tenants"`` (those whose mode says so) or
-        ``"everyone"``.
-    logger, registry
-        Where it is said.
-    watchers
-        Shown every block of clean rows.
-    """
-
-    def __init__(
-        self,
-        unmarked: str,
-        logger: FilteringBoundLogger,
-        registry: CollectorRegistry,
-        watchers: Sequence[Watcher] = (),
-    ) -> None:
-        if unmarked not in UNMARKED:
-            raise InputError(f"--serve-unmarked takes {', '.join(UNMARKED)}, not {unmarked!r}")
-        self.unmarked = unmarked
-        self.measured: dict[str, Measured] = {}
-        self._logger = logger
-        self._watchers = tuple(watchers)
-        self._lock = threading.Lock()
-        self._overruled: set[str] = set()
-        self._served = Counter(
-            "regionmarker_unmarked_embeddings", "Vectors served WITHOUT a mark.", ["tenant"], registry=registry
-        )
-        allowed = Gauge("regionmarker_serving_unmarked", "1 while vectors may leave without a mark.", registry=registry)
-        allowed.set(unmarked != "nobody")
-        if unmarked != "nobody":
-            logger.warning("UNMARKED VECTORS MAY BE SERVED", mode=unmarked)
-
-    def serve(self, tenant: Tenant, key: KeyVersion, clean: Floats, marked: Floats) -> Floats:
-        """Return ``marked``; or ``clean``, both (n, D), where both sides said so."""
-        for watcher in self._watchers:
-            watcher.see(key, clean)
-        if self.unmarked == "everyone" or (self.unmarked == "shadow-tenants" and tenant.mode == "shadow"):
-            self._measure(tenant, clean, marked)
-            return clean
-        if tenant.mode == "shadow" and tenant.name not in self._overruled:
-            self._overruled.add(tenant.name)
-            self._logger.warning(
-                "tenant is in shadow mode, but this gateway serves nobody unmarked: it marks", tenant=tenant.name
-            )
-        return marked
-
-    def _measure(self, tenant: Tenant, clean: Floats, marked: Floats) -> None:
-        cosines = row_cosines(clean, marked)
-        self._served.labels(tenant.name).inc(len(clean))
-        with self._lock:
-            found = self.measured.setdefault(tenant.name, Measured())
-            before, found.vectors = found.vectors, found.vectors + len(clean)
-            found.cosines += float(cosines.sum())
-            found.lowest = min(found.lowest, float(cosines.min(initial=1.0)))
-        if before == 0 or before // _REMINDED_EVERY != found.vectors // _REMINDED_EVERY:
-            self._logger.warning("SERVED UNMARKED", tenant=tenant.name, count=found.vectors, mode=self.unmarked)
-
-
-# The marking step: clean rows in, the rows to serve out. Nothing reaches a response but through here.
-
-
-class Rollout(Protocol):
-    """Decides what is served: a roll-out may serve clean rows to some tenants, and measures what marking does.
-
-    Called for every block of rows on its way through, so it must be quick. The arrays are used again for the next
-    block: copy what is to be kept.
-    """
-
-    def serve(self, tenant: Tenant, key: KeyVersion, clean: Floats, marked: Floats) -> Floats:
-        """Return ``marked`` or ``clean``, both (n, D)."""
-        ...
-
-
-class EveryoneMarked:
-    """The usual roll-out: what is served is marked.
-
-    Examples
-    --------
-    >>> clean, marked = np.zeros((1, 2), np.float32), np.ones((1, 2), np.float32)
-    >>> EveryoneMarked().serve(Tenant(""), None, clean, marked) is marked
-    True
-    """
-
-    def serve(self, tenant: Tenant, key: KeyVersion, clean: Floats, marked: Floats) -> Floats:  # noqa: ARG002
-        """Return ``marked``."""
-        return marked
 
 
 class Marking:
@@ -154,9 +39,9 @@ class Marking:
     tenant
         Whose vectors these are.
     rollout
-        What is served in the end.
+        Decides what is served in the end.
     dimensions
-        Serve so many leading columns; None for all.
+        Serve this many leading columns; None for all.
     """
 
     def __init__(self, key: KeyVersion, tenant: Tenant, rollout: Rollout, dimensions: int | None = None) -> None:
@@ -180,7 +65,7 @@ class Marking:
         try:
             self.key.mark(clean, self.tenant.name, marked)
         except InputError:
-            raise _bad_row(clean, first) from None
+            raise _bad_row(clean, first, self.key.normalise) from None
         served = self.rollout.serve(self.tenant, self.key, clean, marked)
         if self.dimensions is not None:
             served = shortened(served, self.dimensions, self.key.number_format)
@@ -188,8 +73,8 @@ class Marking:
         return served
 
 
-def shortened(rows: Floats, dimensions: int, grid: NumberFormat) -> Floats:
-    """Return the leading columns, scaled to unit length and rounded to the grid: (n, D) -> (n, dimensions).
+def shortened(rows: Floats, dimensions: int, number_format: NumberFormat) -> Floats:
+    """Return the leading columns, scaled to unit length and rounded to the number format: (n, D) -> (n, dimensions).
 
     Marked and unmarked rows take the same path, as in marking itself.
 
@@ -202,16 +87,95 @@ def shortened(rows: Floats, dimensions: int, grid: NumberFormat) -> Floats:
     norms = np.sqrt(np.einsum("ij,ij->i", short, short))
     if not norms.all():
         raise bad_request(f"a vector has nothing but zeros in its first {dimensions} dimensions", "dimensions")
-    return round_to_format(short / norms[:, None], grid)
+    return round_to_format(short / norms[:, None], number_format)
 
 
-def _bad_row(rows: Floats, first: int) -> ApiError:
+def _bad_row(rows: Floats, first: int, normalise: bool) -> ApiError:
     """Say which vector cannot be marked, and why."""
+    row = int(np.argmax(bad_rows(rows, normalise=normalise)))
     with np.errstate(over="ignore", invalid="ignore"):
-        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-    row = int(np.argmax(~(np.abs(norms - 1.0) <= NORM_TOLERANCE)))
-    if not np.isfinite(norms[row]):
+        length = float(np.linalg.norm(rows[row].astype(np.float64)))
+    if not np.isfinite(length):
         return invalid_answer("not_finite", f"the upstream's vector {first + row} holds NaN or infinity")
-    return invalid_answer(
-        "norm", f"the upstream's vector {first + row} has length {norms[row]:.3g} where 1 is expected"
-    )
+    wrong = "which cannot be scaled to 1" if normalise else "where 1 is expected"
+    return invalid_answer("norm", f"the upstream's vector {first + row} has length {length:.3g} {wrong}")
+
+
+@dataclass
+class Measured:
+    """What marking would have done to the vectors that left unmarked; for the operator alone."""
+
+    vectors: int = 0
+    cosines: float = 0.0  # their sum
+    lowest: float = 1.0
+
+    @property
+    def mean_cosine(self) -> float | None:
+        """How close a marked vector would have been to what was served, on average."""
+        return round(self.cosines / self.vectors, 4) if self.vectors else None
+
+
+class Rollout:
+    """Decides what is served, tenant by tenant.
+
+    Parameters
+    ----------
+    unmarked
+        Who may be served unmarked vectors: ``"nobody"``, ``"shadow-tenants"`` (those whose mode says so) or
+        ``"everyone"``.
+    logger, registry
+        Where it is said.
+    watch
+        Called with every block of clean rows (n, D); must be quick, and must not keep them.
+    """
+
+    def __init__(
+        self,
+        unmarked: str,
+        logger: FilteringBoundLogger,
+        registry: CollectorRegistry,
+        watch: Callable[[KeyVersion, Floats], None] | None = None,
+    ) -> None:
+        if unmarked not in UNMARKED:
+            raise InputError(f"--serve-unmarked takes {', '.join(UNMARKED)}, not {unmarked!r}")
+        self.unmarked = unmarked
+        self.measured: dict[str, Measured] = {}
+        self._logger = logger
+        self._watch = watch
+        self._lock = threading.Lock()
+        self._overruled: set[str] = set()
+        self._served = Counter(
+            "regionmarker_unmarked_embeddings", "Vectors served WITHOUT a mark.", ["tenant"], registry=registry
+        )
+        allowed = Gauge("regionmarker_serving_unmarked", "1 while vectors may leave without a mark.", registry=registry)
+        allowed.set(unmarked != "nobody")
+        if unmarked != "nobody":
+            logger.warning("UNMARKED VECTORS MAY BE SERVED", mode=unmarked)
+
+    def serve(self, tenant: Tenant, key: KeyVersion, clean: Floats, marked: Floats) -> Floats:
+        """Return ``marked``; or ``clean``, both (n, D), where both sides said so.
+
+        Called for every block of rows. The arrays are used again for the next one: copy what is to be kept.
+        """
+        if self._watch is not None:
+            self._watch(key, clean)
+        if self.unmarked == "everyone" or (self.unmarked == "shadow-tenants" and tenant.mode == "shadow"):
+            self._measure(tenant, clean, marked)
+            return clean
+        if tenant.mode == "shadow" and tenant.name not in self._overruled:
+            self._overruled.add(tenant.name)
+            self._logger.warning(
+                "tenant is in shadow mode, but this gateway serves nobody unmarked: it marks", tenant=tenant.name
+            )
+        return marked
+
+    def _measure(self, tenant: Tenant, clean: Floats, marked: Floats) -> None:
+        cosines = row_cosines(clean, marked)
+        self._served.labels(tenant.name).inc(len(clean))
+        with self._lock:
+            found = self.measured.setdefault(tenant.name, Measured())
+            before, found.vectors = found.vectors, found.vectors + len(clean)
+            found.cosines += float(cosines.sum())
+            found.lowest = min(found.lowest, float(cosines.min(initial=1.0)))
+        if before == 0 or before // _REMINDED_EVERY != found.vectors // _REMINDED_EVERY:
+            self._logger.warning("SERVED UNMARKED", tenant=tenant.name, count=found.vectors, mode=self.unmarked)

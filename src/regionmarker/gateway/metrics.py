@@ -10,9 +10,6 @@ from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from regionmarker.gateway.admission import Admission
-from regionmarker.gateway.served_key import ServedKey
-
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _FAST = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05)
 
@@ -30,7 +27,6 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
-        self._served_key: ServedKey | None = None
         self.requests = Counter(
             "regionmarker_requests", "Requests answered.", ["route", "code", "tenant"], registry=registry
         )
@@ -81,19 +77,11 @@ class Metrics:
         """Count one refusal."""
         self.rejected.labels(reason).inc()
 
-    def watch(self, admission: Admission) -> None:
-        """Let the gauges read the door itself."""
-        self.in_flight.set_function(lambda: admission.in_flight)
-        self.queued.set_function(lambda: admission.queued)
-
-    def watch_key(self, served_key: ServedKey) -> None:
-        """Let every look at the metrics tell which key is in use."""
-        self._served_key = served_key
+    def show_key(self, key_id: str, version: int) -> None:
+        """Say which key is in use, and no longer which one was."""
+        self.key_info.clear()
+        self.key_info.labels(key_id, str(version)).set(1)
 
     def text(self) -> bytes:
         """Return all of it in Prometheus's text format."""
-        if self._served_key is not None:
-            key = self._served_key.current()
-            self.key_info.clear()
-            self.key_info.labels(key.key_id, str(key.version)).set(1)
         return generate_latest(self.registry)

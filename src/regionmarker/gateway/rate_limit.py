@@ -1,4 +1,10 @@
-"""How often a tenant may ask: a bucket of requests that refills by the minute."""
+"""How often a tenant may ask, and when those who ask too often hear so.
+
+A tenant has a bucket of requests that refills by the minute. A refused client that asks again at once costs the gateway
+the time to refuse it again, and enough of them leave no time to serve anybody. So a tenant that comes back before the
+time it was given gets its next refusal only at that time: its connection waits, unread, and costs nothing meanwhile.
+Clients that wait as they are asked to never notice.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,8 @@ from collections.abc import Callable
 from regionmarker.gateway.errors import ApiError, Headers, retry_headers
 from regionmarker.gateway.tenants import Tenant
 
-_KEPT = 10_000  # buckets; the full ones are forgotten beyond that
+_KEPT = 10_000  # tenants; those who may ask again at once are forgotten beyond that
+_LONGEST = 1.0  # seconds that one refusal is held back
 
 
 def duration(seconds: float) -> str:
@@ -27,7 +34,7 @@ def duration(seconds: float) -> str:
 
 
 class Quotas:
-    """A token bucket a tenant: a minute's requests may come at once, then they come at the rate they refill.
+    """A token bucket per tenant: a minute's requests may come at once, then they come at the rate they refill.
 
     Examples
     --------
@@ -41,7 +48,7 @@ class Quotas:
         self._buckets: dict[str, tuple[float, float]] = {}  # tenant -> requests left, at what time
 
     def spend(self, tenant: Tenant) -> Headers:
-        """Take one request from the bucket and return the headers that tell how much is left; refuse if none is."""
+        """Take one request from the bucket and return the headers that say how much is left; refuse if none is."""
         limit = tenant.requests_per_minute
         if limit is None:
             return []
@@ -73,24 +80,16 @@ def _headers(limit: int, left: float) -> Headers:
     ]
 
 
-# Where those wait who come back before they were told to.  A refused client that asks again at once costs the gateway
-# the time to refuse it again, and enough of them leave no time to serve anybody. So a tenant that was told when to
-# come back and comes earlier gets its next refusal only at that time: its connection waits, unread, and costs nothing
-# meanwhile. Clients that wait as they are told never notice.
-
-_LONGEST = 1.0  # seconds that one refusal is held back
-_KEPT_doorway = 10_000
-
-
 class HeldRefusals:
     """Holds back refusals, a bounded number of them.
 
     Examples
     --------
     >>> async def come_twice():
-    ...     refusals = HeldRefusals(room=1)
-    ...     await refusals.hold("acme", 0.01)  # the first time it is told at once
-    ...     return refusals.is_early("acme")
+    ...     refusals, started = HeldRefusals(room=1), time.monotonic()
+    ...     await refusals.hold("acme", 0.01)  # the first refusal comes at once
+    ...     await refusals.hold("acme", 0.01)  # the second one when the client may come back
+    ...     return time.monotonic() - started > 0.005
     >>> asyncio.run(come_twice())
     True
     """
@@ -98,21 +97,17 @@ class HeldRefusals:
     def __init__(self, room: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._room = room
         self._clock = clock
-        self._told: dict[str, float] = {}  # tenant -> when it may come back
+        self._back_at: dict[str, float] = {}  # tenant -> when it may come back
         self.waiting = 0
 
-    def is_early(self, tenant: str) -> bool:
-        """Tell whether this tenant comes before it was told to."""
-        return self._clock() < self._told.get(tenant, 0.0)
-
     async def hold(self, tenant: str, wait: float) -> None:
-        """Note that ``tenant`` is told to wait ``wait`` seconds; return when it may hear so."""
+        """Note that ``tenant`` is asked to wait ``wait`` seconds; return when it may hear so."""
         now = self._clock()
-        early = self._told.get(tenant, 0.0) - now
+        early = self._back_at.get(tenant, 0.0) - now
         if early <= 0.0 or self.waiting >= self._room:
-            if len(self._told) >= _KEPT_doorway:
-                self._told = {name: until for name, until in self._told.items() if until > now}
-            self._told[tenant] = now + wait
+            if len(self._back_at) >= _KEPT:
+                self._back_at = {name: until for name, until in self._back_at.items() if until > now}
+            self._back_at[tenant] = now + wait
             return
         self.waiting += 1
         try:

@@ -1,15 +1,18 @@
-"""The key that a gateway serves with: one immutable key at a time, swapped whole.
+"""The key that a gateway serves with: one immutable version at a time, swapped whole, without a restart.
 
-A request takes the key once, at its start, so that every vector of one response is marked by one version of the
+A request takes the version once, at its start, so that every vector of one response is marked by one version of the
 key, whatever is loaded in the meantime. Only what a serving key holds is kept: a full key file is opened, its serving
 key is derived, and the rest is dropped.
+
+Whoever rotates replaces the key file by renaming another one over it (as ``key export-serving --force`` does), or asks
+the gateway by SIGHUP or from the console to load it again. A file that cannot be opened or does not fit keeps the old
+key in use, and is complained about once, loudly, until it is mended.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +23,14 @@ from structlog.typing import FilteringBoundLogger
 
 from regionmarker.crypto.secret import Sealed
 from regionmarker.errors import InputError, OutsideError, RegionMarkerError
-from regionmarker.keys.files import open_key as open_key_file
+from regionmarker.keys.commitment import serving_with_commitment
+from regionmarker.keys.files import open_key
 from regionmarker.keys.serving import ServingKey
 from regionmarker.marking.marker import RegionMarker
 from regionmarker.marks.number_format import NumberFormat
 from regionmarker.vectors import Floats
+
+EVERY_SECONDS = 2.0  # between two looks at the key file
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -35,18 +41,22 @@ class KeyVersion(Sealed):
     ----------
     marker
         Made from a serving key: it can mark for the tenants served, and nothing else.
-    key_id
-        The key's public name.
     version
         Counts up with every swap of a :class:`ServedKey`.
-    commitment
-        What was published about the key, where it is known; serving keys of earlier versions do not tell.
     """
 
     marker: RegionMarker
-    key_id: str
     version: int = 1
-    commitment: str | None = None
+
+    @property
+    def key_id(self) -> str:
+        """The key's public name."""
+        return self.marker.serving_.id
+
+    @property
+    def commitment(self) -> str | None:
+        """What was published about the key, where it is known; serving keys of earlier versions do not say."""
+        return self.marker.serving_.commitment or None
 
     @property
     def width(self) -> int:
@@ -59,6 +69,11 @@ class KeyVersion(Sealed):
         return self.marker.serving_.number_format
 
     @property
+    def normalise(self) -> bool:
+        """Whether rows of any length are scaled to unit length instead of refused."""
+        return self.marker.normalise
+
+    @property
     def tenants(self) -> tuple[str, ...]:
         """The tenants with a mark of their own in this key."""
         return self.marker.serving_.tenants
@@ -69,7 +84,7 @@ class KeyVersion(Sealed):
 
 
 class ServedKey:
-    """Holds the key that new requests are served with.
+    """Holds the version of the key that new requests are served with.
 
     Examples
     --------
@@ -77,86 +92,65 @@ class ServedKey:
     >>> rows = rng.standard_normal((400, 32)).astype(np.float32)
     >>> rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     >>> marker = RegionMarker(seed=1, pool=64, reservoir=256).fit([f"text {n}" for n in range(400)], embeddings=rows)
-    >>> hold = ServedKey(marker.key_.serving())
-    >>> hold.current().version, hold.swap(marker.key_.serving(["acme"])).tenants, hold.current().version
+    >>> served = ServedKey(marker.key_.serving())
+    >>> served.current().version, served.swap(marker.key_.serving(["acme"])).tenants, served.current().version
     (1, ('acme',), 2)
     """
 
-    def __init__(self, serving: ServingKey, *, commitment: str | None = None, normalise: bool = False) -> None:
+    def __init__(self, serving: ServingKey, *, normalise: bool = False) -> None:
         self._normalise = normalise
-        self._current = self._make(serving, commitment, 1)
+        self._current = self._ready(serving, 1)
 
     def current(self) -> KeyVersion:
-        """Return the key; take it once a request."""
+        """Return the version in use; take it once per request."""
         return self._current
 
-    def swap(self, serving: ServingKey, *, commitment: str | None = None) -> KeyVersion:
+    def swap(self, serving: ServingKey) -> KeyVersion:
         """Serve new requests with another key; those under way finish with theirs."""
         if serving.width != self._current.width:
             raise InputError(
                 f"the new key is for width {serving.width}, the one in use for {self._current.width}: "
                 "start another gateway for another upstream model"
             )
-        self._current = self._make(serving, commitment, self._current.version + 1)
+        self._current = self._ready(serving, self._current.version + 1)
         return self._current
 
-    def _make(self, serving: ServingKey, commitment: str | None, version: int) -> KeyVersion:
+    def _ready(self, serving: ServingKey, version: int) -> KeyVersion:
         marker = RegionMarker.from_serving(serving)
         marker.set_params(normalise=self._normalise or serving.normalise)
-        key = KeyVersion(marker, serving.id, version, commitment)
+        key = KeyVersion(marker, version)
         row = np.zeros((1, serving.width), dtype=np.float32)
         row[0, 0] = 1.0
-        key.mark(row, "", np.empty_like(row))  # loads and compiles the kernel before the first request needs it
+        key.mark(row, "", np.empty_like(row))  # loads and compiles the engine before the first request needs it
         return key
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class Opened(Sealed):
-    """What :func:`open_key` found: a serving key, and the commitment where the file could tell."""
-
-    serving: ServingKey
-    commitment: str | None
-
-
-def open_key(
-    path: str | os.PathLike[str],
+def open_serving_key(
+    path: Path,
     tenants: Sequence[str] = (),
     *,
     passphrase: str | None = None,
-    secret_file: str | os.PathLike[str] | None = None,
-) -> Opened:
+    secret_file: Path | None = None,
+) -> ServingKey:
     """Read a serving key file; or a key file, of which only the serving key for ``tenants`` is kept.
 
     A TEST key is refused: anyone can make it again.
     """
-    from regionmarker.keys.commitment import commit
-
-    path = Path(path)
-    opened = open_key_file(path, passphrase=passphrase, secret_file=secret_file)
+    opened = open_key(path, passphrase=passphrase, secret_file=secret_file)
     if isinstance(opened, ServingKey):
         serving = opened
-        commitment = serving.commitment or None  # files of earlier versions do not tell
         missing = sorted(set(tenants) - {"", *serving.tenants})
         if missing:
             raise InputError(f"the serving key {path} lacks the tenant {missing[0]}: export it again with --tenant")
     else:
-        key = opened.primary
-        serving, commitment = key.serving(tenants), None if key.test else commit(key)
+        serving = serving_with_commitment(opened.primary, tenants)
     if serving.test:
         raise InputError(f"{path} holds a TEST key, which anyone can make again: make a real one with keygen")
-    return Opened(serving, commitment)
-
-
-# A new key without a restart: the key file is replaced, the gateway notices, checks it and swaps it in.  Whoever
-# rotates replaces the file by renaming another one over it (as ``key export-serving --force`` does), or tells the
-# gateway by SIGHUP or from the console. A file that cannot be opened or does not fit keeps the old key in use, and is
-# complained about once, loudly, until it is mended. Requests under way finish with the key that they began with.
-
-EVERY_SECONDS = 2.0
+    return serving
 
 
 class KeyReloader:
-    """Watches a key file for a gateway.
+    """Loads a key file again when it is another one, or when asked to.
 
     Parameters
     ----------
@@ -167,7 +161,7 @@ class KeyReloader:
     served_key
         Whose key is swapped.
     logger, registry
-        Where it is told.
+        Where it is said.
     names
         The tenants that the key is derived for, where the file is a whole key: a new one calls for a new serving key.
     """
@@ -175,7 +169,7 @@ class KeyReloader:
     def __init__(
         self,
         path: Path,
-        open_it: Callable[[], Opened],
+        open_it: Callable[[], ServingKey],
         served_key: ServedKey,
         logger: FilteringBoundLogger,
         registry: CollectorRegistry,
@@ -211,12 +205,12 @@ class KeyReloader:
         """Load the file and swap the key; a file that does not do keeps the old one. Return whether it was swapped."""
         if self._lock is None:
             self._lock = asyncio.Lock()
-        async with self._lock:  # SIGHUP, the console and the watch may ask at once
+        async with self._lock:  # SIGHUP, the console and the clock may ask at once
             found = await asyncio.to_thread(self._fingerprint)
             try:
-                opened = await asyncio.to_thread(self._open)
-                self._check(opened)
-                key = await asyncio.to_thread(self._swap, opened)
+                serving = await asyncio.to_thread(self._open)
+                self._check(serving)
+                key = await asyncio.to_thread(self._served_key.swap, serving)
             except (RegionMarkerError, OSError) as error:
                 self._seen = found  # tried: not again before it changes
                 self._complain(str(error))
@@ -228,23 +222,15 @@ class KeyReloader:
             self._logger.warning("serving with a new key", key_id=key.key_id, version=key.version)
             return True
 
-    def _swap(self, opened: Opened) -> KeyVersion:
-        return self._served_key.swap(opened.serving, commitment=opened.commitment)
-
-    def _check(self, opened: Opened) -> None:
+    def _check(self, serving: ServingKey) -> None:
         current = self._served_key.current()
-        if opened.serving.width != current.width:
+        new, old = serving.number_format, current.number_format
+        if new is not old:
             raise InputError(
-                f"the new key is for width {opened.serving.width}, the one in use for {current.width}: "
-                "start another gateway for another upstream model"
-            )
-        if opened.serving.number_format is not current.number_format:
-            new = opened.serving.number_format.value
-            raise InputError(
-                f"the new key has the grid {new}, the one in use {current.number_format.value}: a change "
+                f"the new key has the grid {new.value}, the one in use {old.value}: a change "
                 "of grid shows which vectors came before; start another gateway for another upstream model"
             )
-        lost = sorted(set(current.tenants) - set(opened.serving.tenants))
+        lost = sorted(set(current.tenants) - set(serving.tenants))
         if lost:
             raise InputError(
                 f"the new key lacks {len(lost)} tenants that are served now, such as {lost[0]}: "
@@ -258,7 +244,7 @@ class KeyReloader:
         self._logger.error("THE NEW KEY FILE IS NOT USED, the old key goes on serving", reason=reason)
 
     def _fingerprint(self) -> tuple[str, tuple[str, ...]]:
-        """Return what tells one key from the next: a digest, because times and sizes may be the same, and the names."""
+        """Return what tells one key from the next: a digest, as times and sizes may be the same, and the names."""
         try:
             names = tuple(sorted(self._names()))
         except OutsideError:

@@ -13,11 +13,10 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from types import FrameType
 
 import uvicorn
-from starlette.routing import BaseRoute
 
 from regionmarker.errors import OutsideError
 from regionmarker.gateway.app import make_app
@@ -25,17 +24,18 @@ from regionmarker.gateway.gateway import Gateway
 from regionmarker.gateway.logs import Forwarding
 
 _WATCHERS = 32
-"""How often a listening socket is watched. libuv accepts one connection a watcher and turn of the loop, and under load
-a turn takes long: with one watcher, the last of 256 clients who come at once would wait until the others have gone."""
+"""How often a listening socket is watched. libuv accepts one connection per watcher and turn of the loop, and under
+load a turn takes long: with one watcher, the last of 256 clients who come at once would wait until the others have
+gone."""
 
 
 class Server(uvicorn.Server):
     """uvicorn, with a drain that load balancers can see and an exit code of 0."""
 
-    def __init__(self, gateway: Gateway, routes: Sequence[BaseRoute] = ()) -> None:
+    def __init__(self, gateway: Gateway) -> None:
         settings = gateway.settings
         config = uvicorn.Config(
-            make_app(gateway, routes),
+            make_app(gateway),
             log_config=None,
             access_log=False,
             lifespan="on",
@@ -74,8 +74,7 @@ class Server(uvicorn.Server):
 
     def drain(self, delay: float) -> None:
         """Say that this gateway is about to stop, and close the door after ``delay`` seconds."""
-        self.gateway.draining = True
-        self.gateway.metrics.draining.set(1)
+        self.gateway.drain()
         self._close_at = time.monotonic() + delay
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -104,8 +103,7 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _hang_up(self) -> None:
-        if self.gateway.reload is not None:
-            self._reloading = asyncio.ensure_future(self.gateway.reload())
+        self._reloading = asyncio.ensure_future(self.gateway.reload_key())
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -121,15 +119,15 @@ def bind(host: str, port: int) -> socket.socket:
     return listening
 
 
-def run(gateway: Gateway, routes: Sequence[BaseRoute] = ()) -> None:
-    """Serve until told to stop."""
+def run(gateway: Gateway) -> None:
+    """Serve until asked to stop."""
     listening = bind(gateway.settings.host, gateway.settings.port)
     handler = Forwarding(gateway.logger)
     others = [logging.getLogger(name) for name in ("uvicorn", "aiohttp", "asyncio")]
     for other in others:
         other.addHandler(handler)
     try:
-        Server(gateway, routes).run(sockets=[listening])
+        Server(gateway).run(sockets=[listening])
     finally:
         for other in others:
             other.removeHandler(handler)

@@ -1,11 +1,13 @@
-"""What can be set about a gateway; all of it has a default that is safe."""
+"""Everything that ``serve`` can set; all of it but the key file has a default that is safe."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from regionmarker.errors import InputError
 
+EMBEDDINGS_ROUTE = "/v1/embeddings"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 MOST_INPUTS = 2048
 """Inputs in one request, as OpenAI has it."""
@@ -13,14 +15,29 @@ MOST_TOKENS = 8192
 """Tokens in one input."""
 MOST_TOKENS_IN_ALL = 300_000
 """Tokens in one request."""
+LEAST_TOKEN_LETTERS = 16
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The gateway's own settings; what an upstream needs to know stands in its spec.
+    """What a gateway is made of, and how it behaves.
 
     Attributes
     ----------
+    key, passphrase, secret_file
+        A serving key file, or a whole key, and what opens it.
+    normalise
+        Scale the upstream's vectors to unit length.
+    upstream, upstream_key, batch
+        The upstream's spec, the API key that it wants, and how many inputs it takes at once.
+    database
+        The tenants' database; ``None`` makes everyone the default tenant, on loopback alone.
+    unmarked
+        Who may be served unmarked vectors: ``"nobody"``, ``"shadow-tenants"`` or ``"everyone"``.
+    canaries
+        A file that keeps the upstream's first answers to the canary texts; ``None`` keeps them in memory.
+    telemetry
+        Send spans and metrics to OpenTelemetry, by its own environment variables.
     model
         The name that clients ask for; None takes the upstream's.
     aliases
@@ -34,7 +51,7 @@ class Settings:
     patience
         Seconds that a request may wait for its turn.
     held_refusals
-        Refusals that may be held back at once, when clients do not wait as they were told.
+        Refusals that may be held back at once, when clients do not wait as they were asked to.
     connect, read, total
         Seconds to reach the upstream, between two of its bytes, and for a whole request with all its retries.
     attempts
@@ -42,7 +59,7 @@ class Settings:
     connections
         Open connections to the upstream.
     drain_delay
-        Seconds between SIGTERM and closing the door: so long ``/readyz`` says 503 and requests are still answered.
+        Seconds between SIGTERM and closing the door, in which ``/readyz`` says 503 and requests are still answered.
     grace
         Seconds that requests under way may take after that.
     admin_token
@@ -51,12 +68,24 @@ class Settings:
 
     Examples
     --------
-    >>> Settings(capacity=100)
+    >>> Settings(Path("serving.rmkey"), capacity=100)
     Traceback (most recent call last):
     ...
     regionmarker.errors.InputError: capacity must be at least 2048, the inputs of one request, but is 100
     """
 
+    key: Path
+    passphrase: str | None = None
+    secret_file: Path | None = None
+    normalise: bool = False
+    upstream: str = "wordllama"
+    upstream_key: str = ""
+    batch: int | None = None
+    database: str | None = None
+    unmarked: str = "nobody"
+    canaries: Path | None = None
+    telemetry: bool = False
+    log_level: str = "info"
     host: str = "127.0.0.1"
     port: int = 8000
     model: str | None = None
@@ -90,9 +119,26 @@ class Settings:
                 raise InputError(f"{name} must not be below 0, but is {getattr(self, name)}")
 
     def __repr__(self) -> str:
-        return f"<Settings: {self.host}:{self.port}>"  # the token stays out of logs and tracebacks
+        return f"<Settings: {self.host}:{self.port}>"  # tokens and passphrases stay out of logs and tracebacks
 
     @property
     def on_loopback(self) -> bool:
         """Whether only this machine can reach the gateway."""
         return self.host in LOOPBACK
+
+
+def check_token(token: str) -> None:
+    """Refuse an admin token that could be guessed.
+
+    Examples
+    --------
+    >>> check_token("guess")
+    Traceback (most recent call last):
+    ...
+    regionmarker.errors.InputError: the admin token has 5 letters and needs 16: make one with openssl rand -hex 24
+    """
+    if len(token) < LEAST_TOKEN_LETTERS:
+        raise InputError(
+            f"the admin token has {len(token)} letters and needs {LEAST_TOKEN_LETTERS}: "
+            "make one with openssl rand -hex 24"
+        )

@@ -7,7 +7,6 @@ input, no vector, no API key, no ``user``. Exporters are chosen by OpenTelemetry
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from importlib.metadata import entry_points
@@ -17,8 +16,8 @@ from starlette.middleware import Middleware
 
 from regionmarker._version import __version__
 from regionmarker.errors import InputError, MissingExtraError
-from regionmarker.gateway.embeddings import ROUTE
 from regionmarker.gateway.metrics import Metrics
+from regionmarker.gateway.settings import EMBEDDINGS_ROUTE
 
 try:
     from opentelemetry import propagate, trace
@@ -32,8 +31,6 @@ except ImportError:
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from regionmarker.gateway.gateway import Gateway
 
 OPERATION = "gen_ai.operation.name"
 EMBEDDINGS = "embeddings"
@@ -61,7 +58,7 @@ class Telemetry:
     tracers, meters
         OpenTelemetry's providers.
     model
-        The model's name.
+        The model's name for clients; it can be set once it is known.
     """
 
     def __init__(self, tracers: TracerProvider, meters: MeterProvider, model: str = "") -> None:
@@ -97,20 +94,12 @@ class Telemetry:
         return {OPERATION: EMBEDDINGS, MODEL: self.model}
 
     def metrics(self) -> TelemetryMetrics:
-        """Return metrics that are told to OpenTelemetry as well."""
+        """Return metrics that go to OpenTelemetry as well."""
         return TelemetryMetrics(self)
 
-    def follow(self, gateway: Gateway) -> None:
-        """Trace the requests of a gateway until it stops."""
-        self.model = gateway.model
-        gateway.middleware.append(Middleware(Tracing, telemetry=self, path=ROUTE))
-        gateway.background.append(self._until_stopped)
-
-    async def _until_stopped(self) -> None:
-        try:
-            await asyncio.get_running_loop().create_future()
-        finally:
-            await asyncio.to_thread(self.close)
+    def middleware(self) -> Middleware:
+        """Return what traces the requests of a gateway."""
+        return Middleware(Tracing, telemetry=self)
 
     def close(self) -> None:
         """Send what has gathered."""
@@ -119,7 +108,7 @@ class Telemetry:
 
 
 class TelemetryMetrics(Metrics):
-    """The gateway's metrics, told to OpenTelemetry as well."""
+    """The gateway's metrics, sent to OpenTelemetry as well."""
 
     def __init__(self, telemetry: Telemetry) -> None:
         super().__init__()
@@ -153,14 +142,14 @@ class TelemetryMetrics(Metrics):
 
 
 class Tracing:
-    """Middleware that gives every request a span; takes up the trace that the client began."""
+    """Middleware that gives every request for embeddings a span; takes up the trace that the client began."""
 
-    def __init__(self, app: ASGIApp, telemetry: Telemetry, path: str) -> None:
-        self._app, self._telemetry, self._path = app, telemetry, path
+    def __init__(self, app: ASGIApp, telemetry: Telemetry) -> None:
+        self._app, self._telemetry = app, telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request inside its span."""
-        if scope["type"] != "http" or scope["path"] != self._path:
+        if scope["type"] != "http" or scope["path"] != EMBEDDINGS_ROUTE:
             await self._app(scope, receive, send)
             return
         carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -170,7 +159,7 @@ class Tracing:
             f"{EMBEDDINGS} {telemetry.model}",
             context=propagate.extract(trail),
             kind=trace.SpanKind.SERVER,
-            attributes={**telemetry.attributes, METHOD: scope["method"], PATH: self._path},
+            attributes={**telemetry.attributes, METHOD: scope["method"], PATH: EMBEDDINGS_ROUTE},
             record_exception=False,  # an exception's message may repeat what it was about
         ) as span:
 

@@ -44,7 +44,7 @@ CHECKS = [
 ]
 
 
-class Directory(OpenLookup):
+class Lookup(OpenLookup):
     """Knows one key: a request without it is as wrong as any other."""
 
     async def find(self, api_key):
@@ -53,7 +53,7 @@ class Directory(OpenLookup):
 
 @pytest.fixture(scope="module")
 def fuzzed(module_serving):
-    serving, _ = module_serving(directory=Directory())
+    serving, _ = module_serving(lookup=Lookup())
     return serving
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.support.gateways import error_of, rows_of
@@ -12,9 +14,11 @@ from regionmarker.gateway.settings import Settings
 from regionmarker.gateway.upstreams import load_upstream
 from regionmarker.gateway.upstreams.encoder import EncoderUpstream
 
+KEY = Path("no file: the key is given")
+
 
 def test_the_embedded_encoder_is_served_marked(serve, key_marker, sentences, embeddings):
-    serving = serve(source=load_upstream("wordllama", Settings()))
+    serving = serve(source=load_upstream(Settings(KEY)))
     response = serving.post(sentences[:200], model="wordllama")
     np.testing.assert_array_equal(rows_of(response), key_marker.transform(embeddings[:200]))
     assert response.json()["usage"]["prompt_tokens"] == sum(len(text.split()) for text in sentences[:200])
@@ -22,7 +26,7 @@ def test_the_embedded_encoder_is_served_marked(serve, key_marker, sentences, emb
 
 
 def test_what_an_encoder_cannot_embed_is_the_clients_mistake(serve, upstream):
-    serving = serve(source=load_upstream("wordllama", Settings()))
+    serving = serve(source=load_upstream(Settings(KEY)))
     assert error_of(serving.post(["a", "  "], model="wordllama"), 400)["param"] == "input"
     assert error_of(serving.post([1, 2], model="wordllama"), 400)["param"] == "input"
 
@@ -82,7 +86,7 @@ def test_an_encoder_may_count_its_own_tokens(serve):
 )
 def test_a_bad_spec_is_explained(spec, message):
     with pytest.raises(InputError, match=message) as refused:
-        load_upstream(spec, Settings())
+        load_upstream(Settings(KEY, upstream=spec))
     assert "user:" not in str(refused.value)
 
 

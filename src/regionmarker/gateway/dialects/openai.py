@@ -1,66 +1,126 @@
-"""The body of ``POST /v1/embeddings``: read, checked and told what is wrong with it, exactly as OpenAI has it.
+"""OpenAI's embeddings API: its requests read and checked, its answers written, exactly as OpenAI has them.
 
 ``[1, 2, 3]`` is one document in tokens, ``["a", "b"]`` are two in words, ``[[1], [2]]`` two in tokens; a mixed list is
 an error, and so is a field that nobody knows: dropping it in silence would be worse.
+
+Vectors are answered as shortest float32 numbers or as base64 of little-endian float32. They are encoded row by row as
+they are marked, so that a large answer is ready as soon as its last row has come: nothing is ever held twice.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 import orjson
 import pybase64
+from msgspec import Meta
 
+from regionmarker.gateway.dialects import EmbeddingRequest, EncodedVector, VectorFormat
 from regionmarker.gateway.errors import ApiError, bad_request
-from regionmarker.gateway.settings import MOST_INPUTS, MOST_TOKENS, MOST_TOKENS_IN_ALL
+from regionmarker.gateway.settings import EMBEDDINGS_ROUTE, MOST_INPUTS, MOST_TOKENS, MOST_TOKENS_IN_ALL
 from regionmarker.vectors import Floats
 
-Token = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+route = EMBEDDINGS_ROUTE
+
+Token = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Count = Annotated[int, Meta(ge=0)]
 _PARAM = re.compile(r"at `\$\.?(\w+)")
 _UNKNOWN = re.compile(r"unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"missing required field `(\w+)`")
 
+# ---- the bodies, for the decoder and for the OpenAPI document
 
-class _Body(msgspec.Struct, forbid_unknown_fields=True):
+
+class Request(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a request; which inputs may stand together is checked once it is read."""
+
     input: str | list[str | Token | list[Token]]
     model: str
     encoding_format: Literal["float", "base64"] = "float"
-    dimensions: Annotated[int, msgspec.Meta(ge=1)] | msgspec.UnsetType = msgspec.UNSET
+    dimensions: Annotated[int, Meta(ge=1)] | msgspec.UnsetType = msgspec.UNSET
     user: str | msgspec.UnsetType = msgspec.UNSET
 
 
-_decoder = msgspec.json.Decoder(_Body)
+class Embedding(msgspec.Struct, forbid_unknown_fields=True):
+    """One vector of an answer."""
+
+    object: Literal["embedding"]
+    index: Count
+    embedding: (
+        Annotated[list[float], Meta(min_length=1)] | Annotated[str, Meta(description="base64 of little-endian float32")]
+    )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class EmbeddingRequest:
-    """What a client asks, in one form whatever form it came in.
+class Usage(msgspec.Struct, forbid_unknown_fields=True):
+    """What an answer cost."""
 
-    Attributes
-    ----------
-    inputs
-        Texts, or lists of tokens.
-    in_tokens
-        Whether they are lists of tokens.
-    base64
-        Whether the answer's vectors are base64.
-    """
+    prompt_tokens: Count
+    total_tokens: Count
 
-    inputs: list[str] | list[list[int]]
-    in_tokens: bool
+
+class Answer(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a good answer; :func:`answer` writes it."""
+
+    object: Literal["list"]
+    data: Annotated[list[Embedding], Meta(min_length=1)]
     model: str
-    base64: bool
-    dimensions: int | None
-    user: str | None
+    usage: Usage
 
-    def __len__(self) -> int:
-        return len(self.inputs)
+
+class Model(msgspec.Struct, forbid_unknown_fields=True):
+    """One model, as ``/v1/models`` shows it."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class Models(msgspec.Struct, forbid_unknown_fields=True):
+    """What ``/v1/models`` lists."""
+
+    object: Literal["list"]
+    data: list[Model]
+
+
+structs: Sequence[type] = (Answer, Model, Models)
+_Text = Annotated[str, Meta(min_length=1)]
+_Tokens = Annotated[list[Token], Meta(min_length=1, max_length=MOST_TOKENS)]
+_INPUTS = (
+    _Text,
+    Annotated[list[_Text], Meta(min_length=1, max_length=MOST_INPUTS)],
+    _Tokens,
+    Annotated[list[_Tokens], Meta(min_length=1, max_length=MOST_INPUTS)],
+)
+_decoder = msgspec.json.Decoder(Request)
+
+
+def request_schema(models: Sequence[str], width: int) -> dict[str, Any]:
+    """Return the JSON schema of a request's body: the decoder's, and what is checked besides.
+
+    Examples
+    --------
+    >>> request_schema(["m"], 256)["properties"]["dimensions"]
+    {'type': 'integer', 'minimum': 1, 'maximum': 256}
+    """
+    _, components = msgspec.json.schema_components([Request])
+    schema: dict[str, Any] = components["Request"]
+    properties = schema["properties"]
+    properties["input"] = {
+        "description": "One text, several texts, one text in tokens, or several texts in tokens.",
+        "oneOf": [msgspec.json.schema(form) for form in _INPUTS],
+    }
+    properties["model"] = {"enum": list(models)}
+    properties["dimensions"]["maximum"] = width
+    return schema
+
+
+# ---- requests
 
 
 def read_request(body: bytes) -> EmbeddingRequest:
@@ -146,21 +206,7 @@ def _explain(complaint: str) -> ApiError:
     return bad_request(f"'{param[1]}' cannot be used: {plain[:1].lower()}{plain[1:]}", param[1], code="invalid_type")
 
 
-# The body of a 200: vectors as shortest float32 numbers or as base64 of little-endian float32.  Vectors are encoded
-# row by row as they are marked, so that a large answer is ready as soon as its last row has come, and it is sent in
-# pieces: nothing is ever held twice.
-
-EncodedVector = bytes | memoryview
-"""One vector as it is sent, without the quotes around it."""
-
-_PIECE = 1 << 19  # bytes sent at once
-
-
-class Format(NamedTuple):
-    """How vectors are written."""
-
-    encode: Callable[[Floats], list[EncodedVector]]
-    quote: bytes  # what stands around each
+# ---- answers
 
 
 def as_base64(rows: Floats) -> list[EncodedVector]:
@@ -190,8 +236,30 @@ def as_numbers(rows: Floats) -> list[EncodedVector]:
     return [orjson.dumps(row, option=orjson.OPT_SERIALIZE_NUMPY) for row in np.ascontiguousarray(rows)]
 
 
-BASE64 = Format(as_base64, b'"')
-NUMBERS = Format(as_numbers, b"")
+BASE64 = VectorFormat(as_base64, b'"')
+NUMBERS = VectorFormat(as_numbers, b"")
+
+
+def format_of(request: EmbeddingRequest) -> VectorFormat:
+    """Return how the vectors of the answer are written."""
+    return BASE64 if request.base64 else NUMBERS
+
+
+def answer(request: EmbeddingRequest, vectors: Sequence[EncodedVector], tokens: int) -> list[EncodedVector]:
+    """Return the body in parts, to be joined or sent one after the other.
+
+    Examples
+    --------
+    >>> request = read_request(b'{"model": "m", "input": "a text"}')
+    >>> print(b"".join(answer(request, [b"[1.0]"], 3)).decode())
+    {"object":"list","data":[{"object":"embedding","index":0,"embedding":[1.0]}],"model":"m","usage":{"prompt_tokens":3,...
+    """
+    quote = format_of(request).quote
+    befores = _befores(len(vectors).bit_length(), quote)
+    parts: list[EncodedVector] = [part for pair in zip(befores, vectors, strict=False) for part in pair]
+    end = b'%b}],"model":%b,"usage":{"prompt_tokens":%d,"total_tokens":%d}}'
+    parts.append(end % (quote, orjson.dumps(request.model), tokens, tokens))
+    return parts
 
 
 @cache
@@ -200,36 +268,3 @@ def _befores(magnitude: int, quote: bytes) -> list[bytes]:
     begin = b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":' + quote
     middle = quote + b'},{"object":"embedding","index":%d,"embedding":' + quote
     return [begin, *(middle % index for index in range(1, 1 << magnitude))]
-
-
-def body_of(vectors: Sequence[EncodedVector], model: str, tokens: int, quote: bytes = b"") -> list[EncodedVector]:
-    """Return the body in parts, to be joined or sent one after the other.
-
-    Examples
-    --------
-    >>> print(b"".join(body_of([b"[1.0]"], "m", 3)).decode())
-    {"object":"list","data":[{"object":"embedding","index":0,"embedding":[1.0]}],"model":"m","usage":{"prompt_tokens":3,...
-    """
-    befores = _befores(len(vectors).bit_length(), quote)
-    parts: list[EncodedVector] = [part for pair in zip(befores, vectors, strict=False) for part in pair]
-    end = b'%b}],"model":%b,"usage":{"prompt_tokens":%d,"total_tokens":%d}}'
-    parts.append(end % (quote, orjson.dumps(model), tokens, tokens))
-    return parts
-
-
-def pieces(parts: Sequence[EncodedVector], size: int = _PIECE) -> Iterator[bytes]:
-    """Join parts into pieces of about ``size`` bytes.
-
-    Examples
-    --------
-    >>> list(pieces([b"ab", b"cd", b"ef"], size=4))
-    [b'abcd', b'ef']
-    """
-    first = total = 0
-    for place, part in enumerate(parts):
-        total += len(part)
-        if total >= size:
-            yield b"".join(parts[first : place + 1])
-            first, total = place + 1, 0
-    if first < len(parts):
-        yield b"".join(parts[first:])

@@ -1,89 +1,19 @@
-"""The gateway's contract as an OpenAPI document, written by hand: it is OpenAI's for embeddings, with its limits."""
+"""The gateway's contract as an OpenAPI document, made from the structs that read requests and write answers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from regionmarker.gateway.settings import MOST_INPUTS, MOST_TOKENS
+import msgspec
 
-_TOKEN = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
-_TOKENS = {"type": "array", "minItems": 1, "maxItems": MOST_TOKENS, "items": _TOKEN}
-_STRING = {"type": "string", "minLength": 1}
-_INPUT = {
-    "description": "One text, several texts, one text in tokens, or several texts in tokens.",
-    "oneOf": [
-        _STRING,
-        {"type": "array", "minItems": 1, "maxItems": MOST_INPUTS, "items": _STRING},
-        _TOKENS,
-        {"type": "array", "minItems": 1, "maxItems": MOST_INPUTS, "items": _TOKENS},
-    ],
-}
-_ERROR = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["message", "type", "param", "code"],
-            "properties": {
-                "message": {"type": "string"},
-                "type": {"type": "string"},
-                "param": {"type": ["string", "null"]},
-                "code": {"type": ["string", "null"]},
-            },
-        }
-    },
-}
-_EMBEDDING = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["object", "index", "embedding"],
-    "properties": {
-        "object": {"const": "embedding"},
-        "index": {"type": "integer", "minimum": 0},
-        "embedding": {
-            "oneOf": [
-                {"type": "array", "minItems": 1, "items": {"type": "number"}},
-                {"type": "string", "description": "base64 of little-endian float32"},
-            ]
-        },
-    },
-}
-_ANSWER = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["object", "data", "model", "usage"],
-    "properties": {
-        "object": {"const": "list"},
-        "data": {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/Embedding"}},
-        "model": {"type": "string"},
-        "usage": {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["prompt_tokens", "total_tokens"],
-            "properties": {
-                "prompt_tokens": {"type": "integer", "minimum": 0},
-                "total_tokens": {"type": "integer", "minimum": 0},
-            },
-        },
-    },
-}
-_MODEL = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["id", "object", "created", "owned_by"],
-    "properties": {
-        "id": {"type": "string"},
-        "object": {"const": "model"},
-        "created": {"type": "integer"},
-        "owned_by": {"type": "string"},
-    },
-}
-_STATUS = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
-_FAILURES = {
+from regionmarker.gateway.dialects import Dialect, openai
+from regionmarker.gateway.errors import Error
+
+DIALECTS: Sequence[Dialect] = (openai,)
+"""The ways in which clients may ask for embeddings; each has a route of its own."""
+
+_REFUSALS = {
     400: "The request cannot be used; `param` says which part of it.",
     401: "No API key, or a wrong one.",
     404: "No such model.",
@@ -98,18 +28,10 @@ _FAILURES = {
 }
 
 
-def _responses(schema: str, *failures: int) -> dict[str, Any]:
-    good = {"description": "Done.", "content": _content(schema)}
-    bad = {str(code): {"description": _FAILURES[code], "content": _content("Error")} for code in failures}
-    return {"200": good, **bad}
+class Status(msgspec.Struct):
+    """The body of ``/livez`` and ``/readyz``."""
 
-
-def _content(schema: str) -> dict[str, Any]:
-    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
-
-
-def _get(summary: str, schema: str, *failures: int, **more: Any) -> dict[str, Any]:
-    return {"get": {"summary": summary, "responses": _responses(schema, *failures), **more}}
+    status: str
 
 
 def document(models: Sequence[str], width: int) -> dict[str, Any]:
@@ -120,52 +42,43 @@ def document(models: Sequence[str], width: int) -> dict[str, Any]:
     >>> sorted(document(["m"], 256)["paths"])
     ['/livez', '/readyz', '/v1/embeddings', '/v1/models', '/v1/models/{model}']
     """
-    request = {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["input", "model"],
-        "properties": {
-            "input": _INPUT,
-            "model": {"enum": list(models)},
-            "encoding_format": {"enum": ["float", "base64"], "default": "float"},
-            "dimensions": {"type": "integer", "minimum": 1, "maximum": width},
-            "user": {"type": "string"},
-        },
-    }
-    embeddings = {
-        "summary": "Embed texts.",
-        "operationId": "createEmbedding",
-        "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
-        "responses": _responses("Answer", *_FAILURES),
-    }
+    structs = [Error, Status, *(struct for dialect in DIALECTS for struct in dialect.structs)]
+    _, schemas = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
     name = {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}, "example": models[0]}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Embeddings", "version": "1"},
         "security": [{"key": []}],
         "paths": {
-            "/v1/embeddings": {"post": embeddings},
+            **{dialect.route: {"post": _embed(dialect, models, width)} for dialect in DIALECTS},
             "/v1/models": _get("List the models.", "Models", 401),
             "/v1/models/{model}": _get("Show a model.", "Model", 401, 404, parameters=[name]),
             "/livez": _get("Whether the process lives.", "Status", security=[]),
             "/readyz": _get("Whether to send requests here.", "Status", 503, security=[]),
         },
-        "components": {
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-            "schemas": {
-                "Answer": _ANSWER,
-                "Embedding": _EMBEDDING,
-                "Error": _ERROR,
-                "Model": _MODEL,
-                "Models": {
-                    "type": "object",
-                    "required": ["object", "data"],
-                    "properties": {
-                        "object": {"const": "list"},
-                        "data": {"type": "array", "items": {"$ref": "#/components/schemas/Model"}},
-                    },
-                },
-                "Status": _STATUS,
-            },
-        },
+        "components": {"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}, "schemas": schemas},
     }
+
+
+def _embed(dialect: Dialect, models: Sequence[str], width: int) -> dict[str, Any]:
+    body = {"application/json": {"schema": dialect.request_schema(models, width)}}
+    return {
+        "summary": "Embed texts.",
+        "operationId": "createEmbedding",
+        "requestBody": {"required": True, "content": body},
+        "responses": _responses("Answer", *_REFUSALS),
+    }
+
+
+def _get(summary: str, schema: str, *refusals: int, **more: Any) -> dict[str, Any]:
+    return {"get": {"summary": summary, "responses": _responses(schema, *refusals), **more}}
+
+
+def _responses(schema: str, *refusals: int) -> dict[str, Any]:
+    good = {"description": "Done.", "content": _content(schema)}
+    bad = {str(code): {"description": _REFUSALS[code], "content": _content("Error")} for code in refusals}
+    return {"200": good, **bad}
+
+
+def _content(schema: str) -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}

@@ -1,4 +1,6 @@
-"""API keys: made here, shown once, kept as digests, compared in constant time.
+"""Tenants and their API keys: added, listed, changed, revoked.
+
+API keys are made here, shown once, kept as digests and compared in constant time.
 
 ``rm-<id>-<secret>``: sixteen hexadecimal digits that may be seen, by which a key is looked up, and 256 random bits that
 may not. What is stored is the SHA-256 of the whole. A fast hash is enough, because nobody can guess 256 bits; the
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 _SHAPE = re.compile(r"rm-([0-9a-f]{16})-[A-Za-z0-9_-]{43}")
 _NOBODY = "0" * 64
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+MODES = ("mark", "shadow")
 
 
 def new_api_key() -> str:
@@ -67,12 +71,6 @@ def matches(api_key: str, stored: str | None) -> bool:
     """
     same = hmac.compare_digest(digest_of(api_key), stored or _NOBODY)
     return same and stored is not None
-
-
-# Accounts: adding, listing, changing and revoking tenants.
-
-MODES = ("mark", "shadow")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""The directory that a gateway asks whose an API key is.
+"""Whose an API key is: tenants looked up in a database, and remembered for a moment.
 
 Answers are remembered for a few seconds, so that a tenant under load costs one query in that time, and a revoked key
-works no longer than that. When the database does not answer, nobody is let in: clients are told 503. Only an answer
+works no longer than that. When the database does not answer, nobody is let in: clients get 503. Only an answer
 that is younger than those few seconds outlives the database.
 """
 
@@ -46,13 +46,13 @@ class DatabaseLookup:
     Parameters
     ----------
     engine
-        What :func:`regionmarker.gateway.tenants.database.open_database` returned; the directory closes it.
+        What :func:`regionmarker.gateway.tenants.database.open_database` returned; the lookup closes it.
     fresh
         Seconds that an answer is remembered: how long a revoked API key may go on working.
     clock
         Seconds that only go forward.
     complain
-        Told when the database does not answer, and with ``None`` when usage can be written to it again.
+        Called when the database does not answer, and with ``None`` when usage can be written to it again.
 
     Examples
     --------
@@ -63,9 +63,9 @@ class DatabaseLookup:
     >>> key = accounts.add("acme")
     >>> accounts.close()
     >>> async def who(*keys):
-    ...     directory = DatabaseLookup.open(database)
-    ...     found = [await directory.find(key) for key in keys]
-    ...     await directory.close()
+    ...     tenants = DatabaseLookup.open(database)
+    ...     found = [await tenants.find(key) for key in keys]
+    ...     await tenants.close()
     ...     return [tenant and tenant.name for tenant in found]
     >>> asyncio.run(who(key, "rm-forged"))
     ['acme', None]
@@ -104,11 +104,16 @@ class DatabaseLookup:
         if answer is not None and self._clock() < answer.until:
             return answer.tenant
         asking = self._asking.get(digest)
-        if asking is None:  # one question at a time a key, however many requests wait for it
+        if asking is None:  # one question at a time per key, however many requests wait for it
             asking = asyncio.ensure_future(self._ask(api_key, key_id, digest))
             self._asking[digest] = asking
             asking.add_done_callback(lambda done: self._asked(digest, done))
         return await asyncio.shield(asking)  # a client that leaves does not take the answer from the others
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all tenants; waits for the database."""
+        with explained(self.engine), reading(self.engine) as connection:
+            return tuple(connection.execute(sa.select(tenants.c.name)).scalars())
 
     def record(self, tenant: str, *, requests: int, inputs: int, tokens: int) -> None:
         """Count what a tenant used."""
@@ -148,7 +153,7 @@ class DatabaseLookup:
         return tenant
 
     def _closed(self, error: OutsideError) -> ApiError:
-        """Tell the operator why, now and then, and the client no more than that it is not its fault."""
+        """Complain to the operator, now and then; the client reads no more than that it is not its fault."""
         now = self._clock()
         if now >= self._quiet_until:
             self._quiet_until = now + _QUIET_SECONDS

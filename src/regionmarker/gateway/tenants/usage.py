@@ -40,7 +40,7 @@ class UsageWriter:
     every
         Seconds between batches.
     complain
-        Told once when writing begins to fail, and with ``None`` when it works again.
+        Called once when writing begins to fail, and with ``None`` when it works again.
     clock
         Says what day it is.
     """

@@ -1,6 +1,6 @@
 """What an upstream answers: read while it arrives, and checked before anything of it is served.
 
-A body is a JSON object with one long vector an input. As its bytes come in, each vector is cut out, decoded straight
+A body is a JSON object with one long vector per input. As its bytes come in, each vector is cut out, decoded straight
 into a block of float32 rows, and a number is left in its place; what remains is a small skeleton, which a real JSON
 parser reads at the end. So a large answer is decoded, marked and encoded while it is still on its way, and the whole of
 its structure is checked all the same: as many vectors as inputs, each index once, the right width, the right model.
@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Callable
 
 import msgspec
 import numpy as np
 import orjson
 import pybase64
 
-from regionmarker.gateway.dialects.openai import EncodedVector
+from regionmarker.gateway.dialects import EncodedVector
 from regionmarker.gateway.errors import invalid_answer
+from regionmarker.gateway.upstreams import MarkBlock
 from regionmarker.vectors import Floats
 
 BLOCK = 64
@@ -52,7 +52,6 @@ class _Skeleton(msgspec.Struct):
 
 _skeletons = msgspec.json.Decoder(_Skeleton)
 _numbers = msgspec.json.Decoder(list[float])
-_Take = Callable[[Floats, int], list[EncodedVector]]
 
 
 class AnswerReader:
@@ -64,9 +63,8 @@ class AnswerReader:
         Vectors that are expected.
     width
         Their width D.
-    take
-        Called with each block of rows (n, D) and the number of its first; returns each row as it is to be sent. The
-        block is used again for the next rows.
+    mark_block
+        Called with each block of rows; the block is used again for the next ones.
 
     Examples
     --------
@@ -78,12 +76,12 @@ class AnswerReader:
     (array([1., 0.], dtype=float32), 7)
     """
 
-    def __init__(self, count: int, width: int, take: _Take) -> None:
+    def __init__(self, count: int, width: int, mark_block: MarkBlock) -> None:
         self.count = count
         self.width = width
         self.tokens: int | None = None
         self.model: str | None = None
-        self._take = take
+        self._mark_block = mark_block
         self._rows = np.empty((min(count, BLOCK), width), dtype=np.float32)
         self._bytes = self._rows.data.cast("B")
         self._coded: list[memoryview] = []  # rows of the block that are still to be decoded
@@ -196,7 +194,7 @@ class AnswerReader:
 
     def _flush(self) -> None:
         if self._held:
-            self._served += self._take(self._rows[: self._held], self._seen - self._held)
+            self._served += self._mark_block(self._rows[: self._held], self._seen - self._held)
             self._held = 0
 
 

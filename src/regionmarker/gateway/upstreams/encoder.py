@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from regionmarker.errors import InputError, RegionMarkerError
-from regionmarker.gateway.dialects.openai import EmbeddingRequest, EncodedVector
+from regionmarker.gateway.dialects import EmbeddingRequest, EncodedVector
 from regionmarker.gateway.errors import ApiError, bad_request, invalid_answer
 from regionmarker.gateway.metrics import Metrics
+from regionmarker.gateway.upstreams import MarkBlock, UpstreamAnswer
 from regionmarker.gateway.upstreams.answer_reader import BLOCK
-from regionmarker.gateway.upstreams.protocol import MarkBlock, UpstreamAnswer
 from regionmarker.vectors import Encoder, Floats
 
 

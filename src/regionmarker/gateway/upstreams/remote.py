@@ -1,4 +1,4 @@
-"""What an upstream's refusal means to our client."""
+"""A server that speaks OpenAI's embeddings API, over aiohttp, and what its refusals mean to our client."""
 
 from __future__ import annotations
 
@@ -15,71 +15,17 @@ import orjson
 from regionmarker.crypto.secret import Secret
 from regionmarker.encoders.http_messages import endpoint_of, redact, seconds_to_wait, server_message
 from regionmarker.errors import InputError
-from regionmarker.gateway.dialects.openai import EmbeddingRequest
+from regionmarker.gateway.dialects import EmbeddingRequest
 from regionmarker.gateway.errors import ApiError, invalid_answer, retry_headers
 from regionmarker.gateway.metrics import Metrics
 from regionmarker.gateway.settings import Settings
+from regionmarker.gateway.upstreams import MarkBlock, ServerKind, UpstreamAnswer
 from regionmarker.gateway.upstreams.answer_reader import AnswerReader
-from regionmarker.gateway.upstreams.dialects import Dialect
-from regionmarker.gateway.upstreams.protocol import MarkBlock, UpstreamAnswer
 from regionmarker.gateway.upstreams.retries import Retrier, RetryableError, RetryBudget
 
 _NO_RETRY = [(b"x-should-retry", b"false")]
-_LONGEST_WAIT = 120.0  # seconds that a client may be told to wait
+_LONGEST_WAIT = 120.0  # seconds that a client may be asked to wait
 _CLIENTS_FAULT = frozenset({400, 413, 422})
-
-
-def refusal(status: int, headers: Mapping[str, str], body: bytes, api_key: str, inputs: Sequence[object]) -> ApiError:
-    """Translate a response other than 200: OpenAI's shape, TEI's flat one, FastAPI's, or HTML.
-
-    Nothing of the inputs and of the upstream's API key is passed on.
-
-    Examples
-    --------
-    >>> failure = refusal(400, {}, b'{"error": {"message": "input is too long"}}', "", ["a"])
-    >>> failure.status, failure.message
-    (400, 'the upstream refused the request: input is too long')
-    >>> refusal(401, {}, b"", "", ["a"]).status
-    502
-    """
-    if status in _CLIENTS_FAULT:
-        texts = [one for one in inputs if isinstance(one, str)]
-        said = redact(server_message(body), api_key, texts) or "no message"
-        return ApiError(
-            400, "upstream_refused", f"the upstream refused the request: {said}", param="input", kind=str(status)
-        )
-    if status == 429:
-        return _overloaded(429, "upstream_rate_limited", "the upstream has reached its limit", headers, body)
-    if status == 503:
-        return _overloaded(503, "upstream_overloaded", "the upstream is overloaded", headers, body)
-    if status in (408, 409, 424, 500, 502, 504):
-        return RetryableError(
-            502, "upstream_error", f"the upstream failed with {status}", headers=_NO_RETRY, kind=str(status)
-        )
-    what = f"the upstream answered {status}, which the operator of this gateway has to look at"
-    return ApiError(502, "upstream_error", what, headers=_NO_RETRY, kind=str(status))
-
-
-def _overloaded(status: int, code: str, message: str, headers: Mapping[str, str], body: bytes) -> ApiError:
-    wait = seconds_to_wait(headers)
-    told = retry_headers(1.0 if wait is None else min(wait, _LONGEST_WAIT))
-    if b"insufficient_quota" in body:  # waiting does not fill an account
-        return ApiError(status, code, message, headers=_NO_RETRY, kind=str(status))
-    return RetryableError(status, code, message, headers=told, kind=str(status)).after(wait)
-
-
-def is_too_large(failure: ApiError) -> bool:
-    """Tell whether the upstream would mark_block fewer inputs at a time: TEI takes 32, and says so with 413 or 422."""
-    return failure.code == "upstream_refused" and ("batch" in failure.message.lower() or failure.kind == "413")
-
-
-def wants_no_base64(failure: ApiError) -> bool:
-    """Tell whether the upstream does not know base64, or not even the field."""
-    return failure.code == "upstream_refused" and "encoding_format" in failure.message
-
-
-# A server that speaks OpenAI's embeddings API, over aiohttp.
-
 _REFUSAL_BYTES = 1 << 16
 _READ_BYTES = 1 << 20
 _LARGE_BODY = 1 << 20
@@ -93,40 +39,30 @@ class RemoteUpstream:
     ----------
     url, model
         The base address, as for encoders, and the model's name there.
-    dialect
+    kind
         What kind of server it is.
     settings
-        Timeouts, attempts and connections.
-    api_key
-        Sent as a bearer token; nobody else sees it.
-    batch
-        Inputs a request; None for what the dialect takes.
+        Timeouts, attempts, connections; the API key, which is sent as a bearer token and nobody else sees; and the
+        inputs per request, where that is not what the kind of server takes.
+    metrics
+        Counts questions and retries.
     """
 
-    def __init__(
-        self,
-        url: str,
-        model: str,
-        dialect: Dialect,
-        settings: Settings,
-        metrics: Metrics | None = None,
-        *,
-        api_key: str = "",
-        batch: int | None = None,
-    ) -> None:
+    def __init__(self, url: str, model: str, kind: ServerKind, settings: Settings, metrics: Metrics) -> None:
+        api_key = settings.upstream_key
         if not api_key.isascii() or not api_key.isprintable() or " " in api_key.strip():
             raise InputError("the upstream's API key holds characters that no key has")
-        self.name = dialect.name
+        self.name = kind.name
         self.model = model
-        self.takes_tokens = dialect.tokens
+        self.takes_tokens = kind.tokens
         self._endpoint = endpoint_of(url)
-        self._dialect = dialect
+        self._kind = kind
         self._settings = settings
-        self._metrics = metrics or Metrics()
+        self._metrics = metrics
         self._key = Secret(api_key.strip().encode())
-        self._batch = batch or dialect.batch
-        self._base64 = dialect.base64
-        self._retrier = Retrier(settings.attempts, RetryBudget(), self._note_retry)
+        self._batch = settings.batch or kind.batch
+        self._base64 = kind.base64
+        self._retrier = Retrier(settings.attempts, RetryBudget(), metrics.upstream_retries.inc)
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
@@ -150,7 +86,7 @@ class RemoteUpstream:
         """Ask for a page that costs nothing; any answer but a server's error will do."""
         parts = urlsplit(self._endpoint)
         try:
-            async with self._opened().get(f"{parts.scheme}://{parts.netloc}{self._dialect.health}") as response:
+            async with self._opened().get(f"{parts.scheme}://{parts.netloc}{self._kind.health}") as response:
                 return response.status < 500
         except (aiohttp.ClientError, TimeoutError, OSError):
             return False
@@ -202,11 +138,11 @@ class RemoteUpstream:
         """Ask for inputs that should fit one request; learn from the server if they do not."""
         inputs, base64 = request.inputs[first:last], self._base64
         try:
-            return await self._retrier.ask(lambda: self._ask(request, inputs, width, mark_block, first), deadline)
-        except ApiError as failure:
-            if base64 and wants_no_base64(failure):
+            return await self._retrier.run(lambda: self._ask(request, inputs, width, mark_block, first), deadline)
+        except ApiError as error:
+            if base64 and wants_no_base64(error):
                 self._base64 = False
-            elif len(inputs) > 1 and is_too_large(failure):
+            elif len(inputs) > 1 and is_too_large(error):
                 self._batch = min(self._batch, (len(inputs) + 1) // 2)
             else:
                 raise
@@ -222,11 +158,11 @@ class RemoteUpstream:
         try:
             await self._post(self._body(request, inputs), inputs, reader)
             vectors = reader.finish()
-            if self._dialect.names_model and reader.model not in (None, self.model):
+            if self._kind.names_model and reader.model not in (None, self.model):
                 raise invalid_answer("model", "the upstream answered with another model than it was asked for")
             outcome = "ok"
-        except ApiError as failure:
-            outcome = failure.kind or "refused"
+        except ApiError as error:
+            outcome = error.kind or "refused"
             raise
         finally:
             self._metrics.asked(self.name, outcome, loop.time() - started)
@@ -245,10 +181,10 @@ class RemoteUpstream:
                     response.close()  # an answer that is not read to its end must not go back into the pool
                     raise
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            failure = _unreachable(error, self._settings)
+            failed = _unreachable(error, self._settings)
         else:
             return
-        raise failure  # down here it carries no context: the frames of the client hold the key and the texts
+        raise failed  # down here it carries no context: the frames of the client hold the key and the texts
 
     async def _read(self, response: aiohttp.ClientResponse, inputs: Sequence[object], reader: AnswerReader) -> None:
         if response.status != 200:
@@ -258,8 +194,7 @@ class RemoteUpstream:
                 if len(body) > _REFUSAL_BYTES:
                     response.close()
                     break
-            failure = refusal(response.status, response.headers, bytes(body), self._key.reveal().decode(), inputs)
-            raise failure
+            raise refusal(response.status, response.headers, bytes(body), self._key.reveal().decode(), inputs)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise invalid_answer("compressed", "the upstream compressed its answer, which nobody asked for")
         async for chunk in response.content.iter_any():
@@ -278,8 +213,54 @@ class RemoteUpstream:
             raise RuntimeError("the upstream was not started")
         return self._session
 
-    def _note_retry(self, failure: ApiError, wait: float) -> None:  # noqa: ARG002
-        self._metrics.upstream_retries.inc()
+
+def refusal(status: int, headers: Mapping[str, str], body: bytes, api_key: str, inputs: Sequence[object]) -> ApiError:
+    """Translate a response other than 200: OpenAI's shape, TEI's flat one, FastAPI's, or HTML.
+
+    Nothing of the inputs and of the upstream's API key is passed on.
+
+    Examples
+    --------
+    >>> error = refusal(400, {}, b'{"error": {"message": "input is too long"}}', "", ["a"])
+    >>> error.status, error.message
+    (400, 'the upstream refused the request: input is too long')
+    >>> refusal(401, {}, b"", "", ["a"]).status
+    502
+    """
+    if status in _CLIENTS_FAULT:
+        texts = [one for one in inputs if isinstance(one, str)]
+        said = redact(server_message(body), api_key, texts) or "no message"
+        return ApiError(
+            400, "upstream_refused", f"the upstream refused the request: {said}", param="input", kind=str(status)
+        )
+    if status == 429:
+        return _overloaded(429, "upstream_rate_limited", "the upstream has reached its limit", headers, body)
+    if status == 503:
+        return _overloaded(503, "upstream_overloaded", "the upstream is overloaded", headers, body)
+    if status in (408, 409, 424, 500, 502, 504):
+        return RetryableError(
+            502, "upstream_error", f"the upstream failed with {status}", headers=_NO_RETRY, kind=str(status)
+        )
+    what = f"the upstream answered {status}, which the operator of this gateway has to look at"
+    return ApiError(502, "upstream_error", what, headers=_NO_RETRY, kind=str(status))
+
+
+def _overloaded(status: int, code: str, message: str, headers: Mapping[str, str], body: bytes) -> ApiError:
+    wait = seconds_to_wait(headers)
+    waiting = retry_headers(1.0 if wait is None else min(wait, _LONGEST_WAIT))
+    if b"insufficient_quota" in body:  # waiting does not fill an account
+        return ApiError(status, code, message, headers=_NO_RETRY, kind=str(status))
+    return RetryableError(status, code, message, headers=waiting, kind=str(status)).after(wait)
+
+
+def is_too_large(error: ApiError) -> bool:
+    """Say whether the upstream would take fewer inputs at a time: TEI takes 32, and says so with 413 or 422."""
+    return error.code == "upstream_refused" and ("batch" in error.message.lower() or error.kind == "413")
+
+
+def wants_no_base64(error: ApiError) -> bool:
+    """Say whether the upstream does not know base64, or not even the field."""
+    return error.code == "upstream_refused" and "encoding_format" in error.message
 
 
 def _unreachable(error: Exception, settings: Settings) -> ApiError:

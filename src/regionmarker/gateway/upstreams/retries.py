@@ -18,9 +18,9 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.05, 2.0
 
 
 class RetryableError(ApiError):
-    """A failure that asking again may mend.
+    """An error that asking again may mend.
 
-    Parameters
+    Attributes
     ----------
     wait
         Seconds that the upstream asks to wait; None for what we think right.
@@ -29,7 +29,7 @@ class RetryableError(ApiError):
     wait: float | None = None
 
     def after(self, wait: float | None) -> RetryableError:
-        """Return this failure with what the upstream asks to wait."""
+        """Return this error with what the upstream asks to wait."""
         self.wait = wait
         return self
 
@@ -68,24 +68,24 @@ class Retrier:
     take what the server asks for; and it costs the many requests that succeed at once nothing.
     """
 
-    def __init__(self, attempts: int, budget: RetryBudget, on_retry: Callable[[ApiError, float], None]) -> None:
+    def __init__(self, attempts: int, budget: RetryBudget, on_retry: Callable[[], None]) -> None:
         self._attempts = attempts
         self._budget = budget
         self._on_retry = on_retry
 
-    async def ask(self, question: Callable[[], Awaitable[T]], deadline: float) -> T:
-        """Await ``question()`` until it succeeds, fails for good, or there is no time left (``loop.time()``)."""
+    async def run(self, ask: Callable[[], Awaitable[T]], deadline: float) -> T:
+        """Await ``ask()`` until it succeeds, fails for good, or there is no time left (``loop.time()``)."""
         now = asyncio.get_running_loop().time
         for attempt in range(1, self._attempts + 1):
             try:
-                answer = await question()
-            except RetryableError as failure:
-                wait = failure.wait
+                answer = await ask()
+            except RetryableError as error:
+                wait = error.wait
                 if wait is None:
                     wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.5, 1.5)  # noqa: S311
                 if attempt == self._attempts or now() + wait >= deadline or not self._budget.spend():
                     raise
-                self._on_retry(failure, wait)
+                self._on_retry()
                 await asyncio.sleep(wait)
             else:
                 self._budget.earn()

@@ -7,7 +7,7 @@ import pytest
 from tests.support.running import running
 
 from regionmarker.errors import InputError, KeyFileError
-from regionmarker.gateway.assembly import Plan, assemble
+from regionmarker.gateway.gateway import open_gateway
 from regionmarker.gateway.settings import Settings
 from regionmarker.gateway.tenants.accounts import Accounts
 from regionmarker.keys.files import KeyRing, save_serving
@@ -36,7 +36,7 @@ def accounts(database):
 def test_each_tenant_gets_its_own_mark(texts, key_file, database, accounts, real_marker, wordllama):
     keys = {name: accounts.add(name) for name in ("acme", "zenith")}
     clean = wordllama.encode(texts)
-    with running(assemble(Settings(), Plan(key_file, database=database))) as house:
+    with running(open_gateway(Settings(key_file, database=database))) as house:
         for name, key in keys.items():
             assert np.array_equal(house.embed(texts, key), real_marker.transform(clean, tenant=name))
         assert house.ask("/v1/embeddings", token="rm-nobody", body={})[0] == 401
@@ -47,23 +47,23 @@ def test_each_tenant_gets_its_own_mark(texts, key_file, database, accounts, real
 
 def test_a_tenant_that_the_key_lacks_is_not_served_without_its_mark(key_file, database, accounts):
     key = accounts.add("newcomer")
-    with running(assemble(Settings(), Plan(key_file, database=database))) as house:
+    with running(open_gateway(Settings(key_file, database=database))) as house:
         status, _, body = house.ask("/v1/embeddings", token=key, body={"model": "wordllama", "input": "a text"})
     assert status == 503
     assert b"account_not_ready" in body
 
 
-def test_a_whole_key_is_cut_down_to_the_tenants_on_the_roster(texts, tmp_path, real_marker, wordllama):
+def test_a_whole_key_is_cut_down_to_the_tenants_of_the_database(texts, tmp_path, real_marker, wordllama):
     database, whole = str(tmp_path / "t.db"), tmp_path / "whole.rmkey"
     KeyRing((real_marker.key_,)).save(whole)
     accounts = Accounts.open(database)
     key = accounts.add("acme")
-    operations = assemble(Settings(), Plan(whole, database=database))
-    with running(operations) as house:
+    gateway = open_gateway(Settings(whole, database=database))
+    with running(gateway) as house:
         expected = real_marker.transform(wordllama.encode(texts), tenant="acme")
         assert np.array_equal(house.embed(texts, key), expected)
-        assert operations.gateway.served_key.current().tenants == ("acme",)
-        assert operations.gateway.served_key.current().commitment is not None
+        assert gateway.served_key.current().tenants == ("acme",)
+        assert gateway.served_key.current().commitment is not None
     accounts.close()
 
 
@@ -72,7 +72,7 @@ def test_when_the_database_is_gone_the_answer_is_503(key_file, postgres):
     accounts = Accounts.open(database)
     key = accounts.add("acme")
     accounts.close()
-    with running(assemble(Settings(), Plan(key_file, database=database))) as house:
+    with running(open_gateway(Settings(key_file, database=database))) as house:
         postgres.stop()
         try:
             status, headers, body = house.ask("/v1/embeddings", token=key, body={"model": "wordllama", "input": "x"})
@@ -90,24 +90,24 @@ def test_unmarked_vectors_leave_only_where_both_sides_said_so(texts, key_file, t
     keys = {name: accounts.add(name, mode=mode) for name, mode in (("acme", "shadow"), ("zenith", "mark"))}
     clean = wordllama.encode(texts)
     for unmarked, plain in (("nobody", set()), ("shadow-tenants", {"acme"}), ("everyone", {"acme", "zenith"})):
-        with running(assemble(Settings(), Plan(key_file, database=database, unmarked=unmarked))) as house:
+        with running(open_gateway(Settings(key_file, database=database, unmarked=unmarked))) as house:
             for name, key in keys.items():
                 expected = clean if name in plain else real_marker.transform(clean, tenant=name)
                 assert np.array_equal(house.embed(texts, key), expected), (unmarked, name)
     accounts.close()
 
 
-def test_what_cannot_be_assembled_says_why_and_leaves_nothing_open(key_file, tmp_path):
+def test_what_cannot_be_opened_says_why_and_leaves_nothing_open(key_file, tmp_path):
     database = str(tmp_path / "t.db")
     broken = tmp_path / "broken.rmkey"
     broken.write_bytes(b"no key")
     broken.chmod(0o600)
-    for settings, plan, error, message in (
-        (Settings(host="0.0.0.0"), Plan(key_file), InputError, "give a tenants database with --database"),
-        (Settings(admin_token="short"), Plan(key_file), InputError, "the admin token has 5 letters and needs 16"),
-        (Settings(), Plan(broken, database=database), (KeyFileError, InputError), "broken.rmkey"),
-        (Settings(), Plan(key_file, database=database, unmarked="all"), InputError, "--serve-unmarked takes"),
-        (Settings(), Plan(key_file, database=database, upstream="nothing"), InputError, "unknown encoder"),
+    for settings, error, message in (
+        (Settings(key_file, host="0.0.0.0"), InputError, "give a tenants database with --database"),
+        (Settings(key_file, admin_token="short"), InputError, "the admin token has 5 letters and needs 16"),
+        (Settings(broken, database=database), (KeyFileError, InputError), "broken.rmkey"),
+        (Settings(key_file, database=database, unmarked="all"), InputError, "--serve-unmarked takes"),
+        (Settings(key_file, database=database, upstream="nothing"), InputError, "unknown encoder"),
     ):
         with pytest.raises(error, match=message):
-            assemble(settings, plan)
+            open_gateway(settings)

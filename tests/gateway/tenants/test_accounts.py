@@ -1,7 +1,9 @@
-"""The accounts, in SQLite and in PostgreSQL."""
+"""Tenants and their API keys, in SQLite and in PostgreSQL."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +13,46 @@ import pytest
 import sqlalchemy as sa
 
 from regionmarker.errors import InputError, OutsideError
-from regionmarker.gateway.tenants.accounts import Accounts
+from regionmarker.gateway.tenants import accounts as apikeys
+from regionmarker.gateway.tenants.accounts import Accounts, api_key_id, digest_of, matches, new_api_key
 from regionmarker.gateway.tenants.database import VERSION, open_database, schema_version
+
+
+def test_keys_are_new_each_time_and_carry_256_bits():
+    keys = {new_api_key() for _ in range(100)}
+    assert len(keys) == len({api_key_id(key) for key in keys}) == 100
+    assert {len(key.split("-", 2)[2]) for key in keys} == {43}
+
+
+def test_only_a_digest_is_stored():
+    key = new_api_key()
+    assert digest_of(key) == hashlib.sha256(key.encode()).hexdigest()
+    assert matches(key, digest_of(key))
+    assert not matches(key, digest_of(new_api_key()))
+    assert not matches(key, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "rm-", "sk-0123", "rm-0123456789abcdef-", "RM-0123456789abcdef-" + 43 * "x", "rm-0123456789ABCDEF-" + 43 * "x",
+     "rm-0123456789abcdef-" + 44 * "x", "rm-0123456789abcdef-" + 42 * "x" + "\n", "rm-0123456789abcdef-" + 43 * "é"],
+)  # fmt: skip
+def test_what_is_not_shaped_like_a_key_has_no_id(text):
+    assert api_key_id(text) is None
+
+
+@pytest.mark.parametrize("stored", [None, 64 * "0", 64 * "f"])
+def test_digests_are_compared_in_constant_time_whether_or_not_the_key_is_known(monkeypatch, stored):
+    compared = []
+
+    def compare(left, right):
+        compared.append((len(left), len(right)))
+        return hmac.compare_digest(left, right)
+
+    monkeypatch.setattr(apikeys, "hmac", type("Spy", (), {"compare_digest": staticmethod(compare)}))
+    assert not matches(new_api_key(), stored)
+    assert compared == [(64, 64)]
+
 
 LIMITS = {"requests_per_minute": 60, "inputs_in_flight": 9}
 
