@@ -28,14 +28,14 @@ def run(
     grid: Annotated[Path, typer.Argument(metavar="GRID", help="A grid file (TOML).", show_default=False)],
     out: Annotated[Path, typer.Option(help="The folder of the results; a run that was stopped goes on there.")],
     engine: Annotated[str, typer.Option(help="Who computes: processes, or here (this process).")] = "processes",
-    workers: Annotated[int | None, typer.Option(help="How many workers; default: one a processor.")] = None,
+    workers: Annotated[int | None, typer.Option(help="How many workers; default: one per processor.")] = None,
     data_dir: Annotated[
         Path | None, typer.Option(help="The folder of the corpora; default: REGIONMARKER_DATA.")
     ] = None,
     encoder: Annotated[
         list[str] | None, typer.Option(help="NAME=SPEC: what to load for an encoder that the grid names.")
     ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Compute cells that failed once more.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Compute failed cells again.")] = False,
     json: Json = False,
 ) -> None:
     """Compute every cell of a grid that is not in the output folder yet.

@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from regionmarker.cli.options import Json
-from regionmarker.cli.output import print_result, stderr
+from regionmarker.cli.output import print_result, print_table, stderr
 from regionmarker.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -44,35 +41,31 @@ def demo(
         suspects = [{**verdict.to_dict(), "suspect": name} for name, verdict in story.verdicts.items()]
         print_result({**facts, "suspects": suspects}, as_json=True)
         return
-    _region_table(story)
+    print_table(
+        ("region", "texts", "share", "mark", "cos(e, e_p)", "neighbours kept"),
+        story.regions(),
+        title="Regions (a demo's key may be looked at)",
+        right=True,
+    )
     print_result(facts, as_json=False, title="\nWhat marking did")
-    _verdict_table(story)
+    print_table(
+        ("suspect", "guilty?", "our p", "our verdict", "the paper's p", "the paper's verdict"),
+        [_judged(story, name) for name in story.verdicts],
+        title="\nWho is convicted",
+    )
+    stderr.print("\nThe paper's test convicts the innocent as well; see docs/why/the-verdict.md.")
 
 
-def _region_table(story: Story) -> None:
-    table = Table(title="Regions (a demo's key may be looked at)", title_justify="left", box=None, pad_edge=False)
-    for heading in ("region", "texts", "share", "mark", "cos(e, e_p)", "neighbours kept"):
-        table.add_column(heading, justify="right")
-    for row in story.regions():
-        table.add_row(*row)
-    Console(highlight=False).print(table)
-
-
-def _verdict_table(story: Story) -> None:
-    table = Table(title="\nWho is convicted", title_justify="left", box=None, pad_edge=False)
-    for heading in ("suspect", "guilty?", "our p", "our verdict", "the paper's p", "the paper's verdict"):
-        table.add_column(heading)
-    for name, verdict in story.verdicts.items():
-        table.add_row(
-            escape(name),
-            "yes" if name in story.guilty else "no",
-            f"{verdict.p_value:.2g}",
-            verdict.outcome,
-            f"{verdict.paper.p_value:.2g}",
-            "copy" if verdict.paper.copy else "no copy",
-        )
-    Console(highlight=False).print(table)
-    stderr.print("\nThe paper's test convicts the innocent as well; see docs/why/verdict.md.")
+def _judged(story: Story, name: str) -> tuple[str, ...]:
+    verdict = story.verdicts[name]
+    return (
+        name,
+        "yes" if name in story.guilty else "no",
+        f"{verdict.p_value:.2g}",
+        verdict.outcome,
+        f"{verdict.paper.p_value:.2g}",
+        "copy" if verdict.paper.copy else "no copy",
+    )
 
 
 def _report(out: Path, story: Story) -> str | None:

@@ -7,13 +7,9 @@ import shutil
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
 from regionmarker._version import __version__
 from regionmarker.cli.options import Json
-from regionmarker.cli.output import print_result
+from regionmarker.cli.output import print_result, print_table
 
 # package -> (what for, how to get it)
 PACKAGES = {
@@ -59,14 +55,17 @@ def doctor(json: Json = False) -> None:
         print_result({**facts, "parts": rows}, as_json=True)
         return
     print_result(facts, as_json=False)
-    table = Table(box=None, pad_edge=False)
-    for heading in ("part", "version", "for", "to get it"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        found = row["version"]
-        table.add_row(row["part"], found or "missing", row["for"], "" if found else escape(row["to_get_it"] or ""))
+    shown = [
+        (
+            row["part"] or "",
+            row["version"] or "missing",
+            row["for"] or "",
+            "" if row["version"] else row["to_get_it"] or "",
+        )
+        for row in rows
+    ]
     sys.stdout.write("\n")
-    Console(highlight=False).print(table)
+    print_table(("part", "version", "for", "to get it"), shown)
 
 
 def _package_row(name: str, purpose: str, extra: str) -> dict[str, str | None]:

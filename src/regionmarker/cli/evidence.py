@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from regionmarker.cli.options import Json
-from regionmarker.cli.output import print_result, stderr
+from regionmarker.cli.options import Json, Suspect
+from regionmarker.cli.output import print_result, print_table, stderr
 from regionmarker.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,9 +53,7 @@ def check(
 @app.command()
 def replay(
     bundle: BundlePath,
-    suspect: Annotated[
-        str, typer.Option(help="An https URL (https://host/v1#model), an encoder spec, or file:answers.parquet.")
-    ],
+    suspect: Suspect,
     sample: Annotated[int, typer.Option(help="How many of the bundle's texts to ask.")] = 100,
     json: Json = False,
 ) -> None:
@@ -106,16 +102,8 @@ def _show(report: CheckReport, *, as_json: bool) -> None:
     if as_json:
         print_result(report.to_dict(), as_json=True)
         return
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold")
-    table.add_column()
-    table.add_column(overflow="fold")
-    for row in report.checks:
-        table.add_row(row.name, "ok" if row.ok else "FAILED", escape(row.detail))
-    Console(highlight=False).print(table)
+    print_table((), [(row.name, "ok" if row.ok else "FAILED", row.detail) for row in report.checks])
     if report.ok:
-        Console(highlight=False).print(
-            f"\nAll checks of the level {report.level} passed: {report.outcome}, p = {report.p_value:.3g}."
-        )
+        typer.echo(f"\nAll checks of the level {report.level} passed: {report.outcome}, p = {report.p_value:.3g}.")
     else:
         stderr.print(f"regionmarker: {escape(report.failure or '')}")

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from regionmarker.cli.options import AskPassphrase, Force, Json, KeyArgument, SecretFile, passphrase
+from regionmarker.cli.options import (
+    AskPassphrase,
+    Force,
+    Json,
+    KeyArgument,
+    SecretFile,
+    TenantNames,
+    TenantsFile,
+    load_ring,
+    passphrase,
+    tenant_names,
+)
 from regionmarker.cli.output import print_result, stderr
 from regionmarker.errors import InputError
 
@@ -37,9 +48,8 @@ def commit(
     Example: regionmarker key commit provider.rmkey
     """
     from regionmarker.keys.commitment import commit as commit_to
-    from regionmarker.keys.files import KeyRing
 
-    primary = KeyRing.load(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file).primary
+    primary = load_ring(key, secret_file, ask_passphrase).primary
     print_result({"key_id": primary.id, "commitment": commit_to(primary)}, as_json=json)
 
 
@@ -96,8 +106,8 @@ def rotate(
 def export_serving(
     key: KeyArgument,
     out: Annotated[Path, typer.Option(help="The serving key file to write.")],
-    tenant: Annotated[list[str] | None, typer.Option(help="A tenant to serve; may be given several times.")] = None,
-    tenants_file: Annotated[Path | None, typer.Option(help="A file with a tenant's name a line.")] = None,
+    tenant: TenantNames = None,
+    tenants_file: TenantsFile = None,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
     force: Force = False,
@@ -109,14 +119,12 @@ def export_serving(
 
     Example: regionmarker key export-serving provider.rmkey --out serving.rmkey --tenant acme
     """
-    from regionmarker.corpus import read_texts
     from regionmarker.keys.commitment import serving_with_commitment
     from regionmarker.keys.files import KeyRing, given_opener, save_serving
 
     phrase = passphrase(ask_passphrase)
-    names = [*(tenant or []), *(read_texts(tenants_file) if tenants_file else [])]
     primary = KeyRing.load(key, passphrase=phrase, secret_file=secret_file).primary
-    serving = serving_with_commitment(primary, names)
+    serving = serving_with_commitment(primary, tenant_names(tenant, tenants_file))
     made = save_serving(out, serving, given_opener(phrase, secret_file), overwrite=force)
     facts = {"key_file": str(out), "secret_file": None if made is None else str(made), **serving.describe()}
     print_result(facts, as_json=json)

@@ -17,12 +17,13 @@ from regionmarker.cli.options import (
     Json,
     SecretFile,
     TextColumn,
+    check_folder,
+    check_new,
     open_encoder,
     passphrase,
     read_corpus,
 )
 from regionmarker.cli.output import print_result, progress, stderr
-from regionmarker.errors import InputError
 
 
 def keygen(
@@ -57,10 +58,8 @@ def keygen(
     """
     from regionmarker.marking.marker import RegionMarker
 
-    if out.exists() and not force:
-        raise InputError(f"{out} exists already: choose another name, or use --force")
-    if not out.parent.is_dir():
-        raise InputError(f"cannot write {out}: the folder {out.parent} does not exist")
+    check_new(out, force)
+    check_folder(out)
     phrase = passphrase(ask_passphrase, confirm=True)
     marker = RegionMarker(
         dimension=dimension, ratio=ratio, strength=strength, reducer=reducer, subspace=subspace, seed=seed,

@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from regionmarker.cli.options import (
-    Address,
     AskPassphrase,
-    Engine,
     Force,
     Json,
     KeyPath,
     SecretFile,
-    check_engine,
     passphrase,
 )
 from regionmarker.cli.output import print_result, progress, stderr
@@ -46,8 +43,10 @@ def mark(
     verify_output: Annotated[
         bool, typer.Option(help="Mark every shard twice and compare with what is on the disk.")
     ] = False,
-    engine: Engine = "local",
-    address: Address = None,
+    engine: Annotated[str, typer.Option(help="local: this machine; ray: a Ray cluster.")] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="The Ray cluster to use; default: one of its own on this machine.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Shards at a time; default: by the cores.")] = None,
     opener: Annotated[
         str | None, typer.Option(help="What opens the key: file:PATH, environment:NAME, or a plugin's NAME:REST.")
@@ -69,7 +68,7 @@ def mark(
 
     job = Job(source, target, column, tenant, tenant_column, normalise, on_bad_row, verify_output)
     reference = KeyReference(str(key), None if secret_file is None else str(secret_file), opener)
-    check_engine(engine, address, ask_passphrase)
+    _check_engine(engine, address, ask_passphrase)
     marker = RegionMarker.from_opened(reference.open(passphrase(ask_passphrase)))
     marker.set_params(normalise=normalise or marker.normalise)
     with _job_progress(quiet=json) as job_progress:
@@ -91,6 +90,19 @@ def mark(
         if not json:
             _complain([str(entry.reason) for entry in outcome.refused], totals["rows_set_aside"])
         raise typer.Exit(InputError.exit_code)
+
+
+def _check_engine(engine: str, address: str | None, ask_passphrase: bool) -> None:
+    """Refuse options that do not go together."""
+    if engine not in ("local", "ray"):
+        raise InputError(f"--engine is {engine!r}, but must be local or ray")
+    if address is not None and engine != "ray":
+        raise InputError("--address goes with --engine ray")
+    if ask_passphrase and engine == "ray":
+        raise InputError(
+            "a passphrase typed here does not reach Ray's workers, and must not travel to them: "
+            "set REGIONMARKER_PASSPHRASE where they run, or use a secret file or --opener"
+        )
 
 
 @contextmanager

@@ -31,11 +31,14 @@ AskPassphrase = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file if it exists.")]
-Engine = Annotated[str, typer.Option("--engine", help="local: this machine; ray: a Ray cluster.")]
-Address = Annotated[
-    str | None, typer.Option("--address", help="The Ray cluster to use; default: one of its own on this machine.")
+Suspect = Annotated[
+    str,
+    typer.Option("--suspect", help="An https URL (https://host/v1#model), an encoder spec, or file:answers.parquet."),
 ]
-
+Budget = Annotated[int, typer.Option("--budget", help="How many texts to ask per key at most.")]
+BUDGET = 3000
+TenantNames = Annotated[list[str] | None, typer.Option("--tenant", help="A tenant's name; may be repeated.")]
+TenantsFile = Annotated[Path | None, typer.Option("--tenants-file", help="A file with one tenant's name per line.")]
 Corpus = Annotated[
     Path,
     typer.Option(
@@ -69,17 +72,23 @@ def passphrase(ask: bool, *, confirm: bool = False) -> str | None:
     return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=confirm, err=True)) if ask else None
 
 
-def check_engine(engine: str, address: str | None, ask_passphrase: bool) -> None:
-    """Refuse options that do not go together."""
-    if engine not in ("local", "ray"):
-        raise InputError(f"--engine is {engine!r}, but must be local or ray")
-    if address is not None and engine != "ray":
-        raise InputError("--address goes with --engine ray")
-    if ask_passphrase and engine == "ray":
-        raise InputError(
-            "a passphrase typed here does not reach Ray's workers, and must not travel to them: "
-            "set REGIONMARKER_PASSPHRASE where they run, or use a secret file or --opener"
-        )
+def check_new(out: Path, force: bool) -> None:
+    """Refuse to overwrite what is there without ``--force``."""
+    if out.exists() and not force:
+        raise InputError(f"{out} exists already: choose another name, or use --force")
+
+
+def check_folder(out: Path) -> None:
+    """Refuse, before any work, a file whose folder is not there."""
+    if not out.parent.is_dir():
+        raise InputError(f"cannot write {out}: the folder {out.parent} does not exist")
+
+
+def tenant_names(named: list[str] | None, file: Path | None) -> list[str]:
+    """Return the tenants that ``--tenant`` and ``--tenants-file`` name."""
+    from regionmarker.corpus import read_texts
+
+    return [*(named or []), *(read_texts(file) if file else [])]
 
 
 def load_ring(path: Path, secret_file: Path | None, ask_passphrase: bool, key_id: str | None = None) -> KeyRing:

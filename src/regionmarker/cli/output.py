@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from rich.console import Console
@@ -20,15 +20,45 @@ def print_result(facts: Mapping[str, object], *, as_json: bool, title: str = "")
     """Print the outcome of a command on stdout: a table for people, or one JSON object for programs."""
     if as_json:
         sys.stdout.write(json.dumps(facts, default=str) + "\n")
-        return
-    console = Console(highlight=False)
+    else:
+        print_table((), [(name.replace("_", " "), _shown(value)) for name, value in facts.items()], title=title)
+
+
+def print_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str = "",
+    right: bool = False,
+    console: Console | None = None,
+) -> None:
+    """Print a table, by default on stdout.
+
+    Parameters
+    ----------
+    headings
+        The columns' names; without them the first column is bold instead.
+    rows
+        The cells, as plain text.
+    title
+        A line above.
+    right
+        Align the cells on the right.
+    console
+        Where to print.
+    """
+    console = console or Console(highlight=False)
     if title:
         console.print(title, style="italic", markup=False)  # a table's own title would wrap at the table's width
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in facts.items():
-        table.add_row(name.replace("_", " "), escape(_shown(value)))
+    table = Table(show_header=bool(headings), box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold", justify="right" if right else "left")
+    for row in rows:
+        if not table.columns:
+            table.add_column(style="bold")
+            for _ in row[1:]:
+                table.add_column(overflow="fold")
+        table.add_row(*(escape(cell) for cell in row))
     console.print(table)
 
 

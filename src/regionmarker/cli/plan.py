@@ -18,7 +18,7 @@ from regionmarker.cli.options import (
     open_encoder,
     read_corpus,
 )
-from regionmarker.cli.output import print_result, progress, stderr
+from regionmarker.cli.output import print_result, print_table, progress, stderr
 from regionmarker.errors import OutsideError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def plan(
     subspace: Annotated[
         list[int] | None, typer.Option(help="A subspace to try; may be repeated, the first is tried with everything.")
     ] = None,
-    keys: Annotated[int, typer.Option(help="Keys for each choice of settings.")] = 3,
+    keys: Annotated[int, typer.Option(help="Keys per choice of settings.")] = 3,
     confirm: Annotated[int, typer.Option(help="Fresh keys for the recommended settings.")] = 12,
     cache: EmbeddingCache = None,
     seed: Annotated[int, typer.Option(help="Decides everything that is drawn.")] = 0,
@@ -54,7 +54,7 @@ def plan(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Recommend settings for a key from shadow thieves on your own texts, before the first vector is marked.
+    """Recommend settings for a key from simulated thieves on your own texts, before the first vector is marked.
 
     Example: regionmarker plan --corpus texts.parquet --encoder wordllama --fidelity 0.8 --out plan
     """
@@ -115,7 +115,7 @@ def _save(found: Plan, folder: Path) -> None:
 
 
 def _show(found: Plan) -> None:
-    _table("Settings against the wanted thief", found.tried)
+    _print_outcomes("Settings against the wanted thief", found.tried)
     wishes, best = found.wishes, found.recommended
     if best is None and all(one.failed for one in found.tried):
         stderr.print(f"\nNone of these keys can be made from this corpus: {found.tried[0].failed}", markup=False)
@@ -126,8 +126,8 @@ def _show(found: Plan) -> None:
             "--utility-loss, or try smaller ones with --strength or --ratio."
         )
         return
-    _table("The recommended settings against worse thieves", found.by_fidelity)
-    _table("The recommended settings against thieves that ask less", found.by_queries)
+    _print_outcomes("The recommended settings against worse thieves", found.by_fidelity)
+    _print_outcomes("The recommended settings against thieves that ask less", found.by_queries)
     low, high = found.interval
     print_result(
         {
@@ -145,21 +145,22 @@ def _show(found: Plan) -> None:
     )
 
 
-def _table(title: str, outcomes: tuple[Outcome, ...]) -> None:
-    from rich.table import Table
+def _print_outcomes(title: str, outcomes: tuple[Outcome, ...]) -> None:
+    headings = ("d", "ratio", "strength", "k", "fidelity", "asked", "changed", "signal", "caught")
+    print_table(headings, [_cells(one) for one in outcomes], title=title, right=True, console=stderr)
 
-    table = Table(title=title, title_justify="left", box=None)
-    for name in ("d", "ratio", "strength", "k", "fidelity", "asked", "changed", "signal", "caught"):
-        table.add_column(name, justify="right")
-    for one in outcomes:
-        chosen = one.candidate
-        start = [str(chosen.dimension), f"{chosen.ratio:g}", f"{chosen.strength:g}", str(chosen.subspace)]
-        values = [
-            f"{one.fidelity:.2f}",
-            str(one.queries),
-            f"{one.utility_loss:.1%}",
-            f"{one.signal:.1f}" + (f" ± {one.error:.1f}" if one.error == one.error else ""),  # one trial has no error
-            f"{one.caught:.0%} of {one.trials}",
-        ]
-        table.add_row(*start, *(["", "", "", "", "no such key"] if one.failed else values))
-    stderr.print(table)
+
+def _cells(outcome: Outcome) -> tuple[str, ...]:
+    chosen = outcome.candidate
+    settings = (str(chosen.dimension), f"{chosen.ratio:g}", f"{chosen.strength:g}", str(chosen.subspace))
+    if outcome.failed:
+        return (*settings, "", "", "", "", "no such key")
+    error = f" ± {outcome.error:.1f}" if outcome.error == outcome.error else ""  # one trial has no error
+    return (
+        *settings,
+        f"{outcome.fidelity:.2f}",
+        str(outcome.queries),
+        f"{outcome.utility_loss:.1%}",
+        f"{outcome.signal:.1f}{error}",
+        f"{outcome.caught:.0%} of {outcome.trials}",
+    )

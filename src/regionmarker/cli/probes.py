@@ -10,19 +10,30 @@ from typing import Annotated
 
 import typer
 
-from regionmarker.cli.options import AskPassphrase, Force, Json, KeyId, KeyPath, SecretFile, load_ring
+from regionmarker.cli.options import (
+    BUDGET,
+    AskPassphrase,
+    Budget,
+    Force,
+    Json,
+    KeyId,
+    KeyPath,
+    SecretFile,
+    check_folder,
+    check_new,
+    load_ring,
+)
 from regionmarker.cli.output import print_result, stderr
 from regionmarker.errors import InputError
 
 FORMATS = (".jsonl", ".txt", ".parquet")
-_BUDGET = 3000
 
 
 def probes(
     key: KeyPath,
-    out: Annotated[Path, typer.Option(help="The file to write: .jsonl, .txt (a text a line) or .parquet.")],
+    out: Annotated[Path, typer.Option(help="The file to write: .jsonl, .txt (one text per line) or .parquet.")],
     key_id: KeyId = None,
-    budget: Annotated[int, typer.Option(help="How many texts to ask at the most, for each key.")] = _BUDGET,
+    budget: Budget = BUDGET,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
     force: Force = False,
@@ -39,7 +50,7 @@ def probes(
     texts = merged_texts([plan_questions(one, budget) for one in ring])
     write_texts(out, texts)
     cost = Cost.of(texts)
-    told = ("" if key_id is None else f" --key-id {key_id}") + ("" if budget == _BUDGET else f" --budget {budget}")
+    told = ("" if key_id is None else f" --key-id {key_id}") + ("" if budget == BUDGET else f" --budget {budget}")
     then = f"regionmarker verify --key {shlex.quote(str(key))} --suspect file:answers.parquet{told}"
     facts = {
         "output": str(out),
@@ -47,7 +58,7 @@ def probes(
         "queries": cost.queries,
         "characters": cost.characters,
         "tokens": cost.tokens,
-        "tokens_are": "estimated: a token for every four bytes",
+        "tokens_are": "estimated: one token per four bytes",
     }
     if json:
         print_result({**facts, "then": then}, as_json=True)
@@ -84,7 +95,5 @@ def write_texts(path: Path, texts: Sequence[str]) -> None:
 def _check_out(out: Path, force: bool) -> None:
     if out.suffix not in FORMATS:
         raise InputError(f"{out} must end in {', '.join(FORMATS)}")
-    if out.exists() and not force:
-        raise InputError(f"{out} exists already: choose another name, or use --force")
-    if not out.parent.is_dir():
-        raise InputError(f"cannot write {out}: the folder {out.parent} does not exist")
+    check_new(out, force)
+    check_folder(out)

@@ -30,7 +30,7 @@ def serve(
     ] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Inputs in one request to the upstream.")] = None,
     normalise: Annotated[bool, typer.Option(help="Scale the upstream's vectors to unit length.")] = False,
-    capacity: Annotated[int, typer.Option(help="Inputs under way at once.")] = 4096,
+    capacity: Annotated[int, typer.Option(help="Inputs in flight at once.")] = 4096,
     queue: Annotated[int, typer.Option(help="Inputs that may wait for their turn.")] = 8192,
     timeout: Annotated[float, typer.Option(help="Seconds for one request, with all its retries.")] = 120.0,
     grace: Annotated[float, typer.Option(help="Seconds that requests may take after SIGTERM.")] = 30.0,
@@ -52,7 +52,11 @@ def serve(
         typer.Option(help="File that keeps the upstream's answers to a few fixed texts: tells a changed model."),
     ] = None,
     telemetry: Annotated[
-        bool, typer.Option("--telemetry", help="Tell OpenTelemetry, as its OTEL_ variables say; extra telemetry.")
+        bool,
+        typer.Option(
+            "--telemetry",
+            help="Send traces and metrics to OpenTelemetry, as its OTEL_ variables say; needs the extra telemetry.",
+        ),
     ] = False,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
     secret_file: SecretFile = None,

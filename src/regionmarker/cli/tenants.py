@@ -9,12 +9,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from regionmarker.cli.options import Json
-from regionmarker.cli.output import print_result, stderr
+from regionmarker.cli.output import print_result, print_table, stderr
 from regionmarker.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -35,12 +32,12 @@ Database = Annotated[
     ),
 ]
 PerMinute = Annotated[
-    int | None, typer.Option("--requests-per-minute", help="Requests a minute, for each gateway; 0 for no limit.")
+    int | None, typer.Option("--requests-per-minute", help="Requests per minute and gateway; 0 for no limit.")
 ]
 InFlight = Annotated[
-    int | None, typer.Option("--inputs-in-flight", help="Texts under way at once, for each gateway; 0 for no limit.")
+    int | None, typer.Option("--inputs-in-flight", help="Texts in flight at once per gateway; 0 for no limit.")
 ]
-_SHADOW = "shadow sends unmarked vectors where the gateway was told to (serve --serve-unmarked)"
+_SHADOW = "shadow sends unmarked vectors where the gateway allows it (serve --serve-unmarked)"
 
 
 @app.command()
@@ -109,7 +106,7 @@ def change(
 def list_tenants(
     database: Database,
     names: Annotated[
-        bool, typer.Option("--names", help="Print names alone, a line each: for export-serving and trace.")
+        bool, typer.Option("--names", help="Print the names alone, one per line: for export-serving and trace.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -124,7 +121,7 @@ def list_tenants(
     elif names:
         sys.stdout.write("".join(f"{entry.name}\n" for entry in entries))
     else:
-        _table(entries)
+        _print_accounts(entries)
 
 
 @app.command()
@@ -169,13 +166,10 @@ def _warn_of_shadow(name: str, mode: str) -> None:
         stderr.print(f"\n{name} is in shadow mode: {_SHADOW}.", style="bold red", markup=False)
 
 
-def _table(entries: list[Account]) -> None:
-    table = Table(box=None, pad_edge=False)
-    for heading in ("tenant", "mode", "a minute", "in flight", "API keys", "requests", "inputs", "tokens"):
-        table.add_column(heading, overflow="fold")
-    for entry in entries:
-        limits = [str(limit or "no limit") for limit in (entry.requests_per_minute, entry.inputs_in_flight)]
-        used = [str(count) for count in (entry.requests, entry.inputs, entry.tokens)]
-        keys = ", ".join(entry.api_key_ids) or "revoked"
-        table.add_row(escape(entry.name), entry.mode, *limits, keys, *used)
-    Console(highlight=False).print(table)
+def _print_accounts(accounts: list[Account]) -> None:
+    rows = []
+    for account in accounts:
+        limits = [str(limit or "no limit") for limit in (account.requests_per_minute, account.inputs_in_flight)]
+        used = [str(count) for count in (account.requests, account.inputs, account.tokens)]
+        rows.append((account.name, account.mode, *limits, ", ".join(account.api_key_ids) or "revoked", *used))
+    print_table(("tenant", "mode", "per minute", "in flight", "API keys", "requests", "inputs", "tokens"), rows)

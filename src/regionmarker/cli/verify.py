@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regionmarker.cli.options import (
+    BUDGET,
     AskPassphrase,
+    Budget,
     EmbeddingColumn,
     Force,
     Json,
     KeyId,
     KeyPath,
     SecretFile,
+    Suspect,
     TextColumn,
+    check_new,
     load_ring,
     open_encoder,
     read_corpus,
@@ -29,16 +33,13 @@ if TYPE_CHECKING:
     from regionmarker.verification.verdict import OtherKey, Verdict
 
 FOUND_INFRINGEMENT = 1
-_BUDGET = 3000
 
 
 def verify(
     key: KeyPath,
-    suspect: Annotated[
-        str, typer.Option(help="An https URL (https://host/v1#model), an encoder spec, or file:answers.parquet.")
-    ],
+    suspect: Suspect,
     key_id: KeyId = None,
-    budget: Annotated[int, typer.Option(help="How many texts to ask at the most, for each key.")] = _BUDGET,
+    budget: Budget = BUDGET,
     level: Annotated[float | None, typer.Option(help="False-positive rate; default: the key's own.")] = None,
     corpus: Annotated[Path | None, typer.Option(help="Own probe texts instead of the key's reservoir.")] = None,
     encoder: Annotated[
@@ -71,8 +72,8 @@ def verify(
     from regionmarker.verification.questions import Cost, merged_texts, plan_questions
     from regionmarker.verification.verdict import INFRINGEMENT
 
-    if out is not None and out.exists() and not force:
-        raise InputError(f"{out} exists already: choose another name, or use --force")
+    if out is not None:
+        check_new(out, force)
     ring = load_ring(key, secret_file, ask_passphrase, key_id)
     probes = _own_probes(ring, corpus, encoder, text_column, embedding_column)
     if dry_run:
