@@ -135,9 +135,10 @@ def assert_same(one, other) -> None:
     assert one.pool.texts == other.pool.texts
     assert one.reservoir.texts == other.reservoir.texts
     assert np.array_equal(one.pool.embeddings, other.pool.embeddings)
-    assert (one.regions, one.tenant_regions, one.grid) == (other.regions, other.tenant_regions, other.grid)
-    for name, array in one.reduction.arrays().items():
-        assert np.abs(array - other.reduction.arrays()[name]).max() < 1e-6
+    assert (one.mark.regions, one.mark.tenant_regions) == (other.mark.regions, other.mark.tenant_regions)
+    assert one.number_format == other.number_format
+    for name, array in one.mark.reduction.arrays().items():
+        assert np.abs(array - other.mark.reduction.arrays()[name]).max() < 1e-6
 
 
 def test_a_streaming_pass_over_files(run, folder):
