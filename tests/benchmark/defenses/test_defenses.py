@@ -92,7 +92,7 @@ def test_other_packages_bring_defenses(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_defense_of_another_package_is_shown_too(monkeypatch: pytest.MonkeyPatch) -> None:
     points = {
         "plain": EntryPoint("plain", "builtins:dict", "regionmarker.defenses"),
-        "dressed": EntryPoint("dressed", "tests.benchmark.defenses.test_registry:Dressed", "regionmarker.defenses"),
+        "dressed": EntryPoint("dressed", "tests.benchmark.defenses.test_defenses:Dressed", "regionmarker.defenses"),
     }
     monkeypatch.setattr(
         "importlib.metadata.entry_points",
