@@ -11,25 +11,25 @@ import numpy as np
 import pytest
 
 from regionmarker.errors import InputError
-from regionmarker.planning import Candidate, Choices, Material, Plan, Wishes, plan
+from regionmarker.planning import Candidate, Choices, Goals, Plan, PlanningCorpus, plan
 from regionmarker.planning.search import Outcome, _best, _replaced, wilson
-from regionmarker.planning.shadows import Quality, Shadow, find_shadow, qualities
-from regionmarker.planning.trials import Bench, Store, Trial
+from regionmarker.planning.trials import PlannedStealer, Trial, TrialLog, TrialRunner, find_stealer
+from regionmarker.verification.simulated_stealer import StudentView, student_views
 
 WIDTH = 48
 CHOICES = Choices((2,), (0.5,), (0.1, 0.4), (16, 8))
 
 
 @pytest.fixture(scope="module")
-def material(sentences: list[str], embeddings: np.ndarray) -> Material:
+def material(sentences: list[str], embeddings: np.ndarray) -> PlanningCorpus:
     """Real texts, and vectors narrow enough to be quick."""
     rows = embeddings[:2400, :WIDTH]
-    return Material(sentences[:2400], rows / np.linalg.norm(rows, axis=1, keepdims=True), seed=1)
+    return PlanningCorpus(sentences[:2400], rows / np.linalg.norm(rows, axis=1, keepdims=True), seed=1)
 
 
 @pytest.fixture(scope="module")
-def made(material: Material) -> Plan:
-    return plan(material, Wishes(utility_loss=0.5, fidelity=0.85), CHOICES, keys=1, confirm=2)
+def made(material: PlanningCorpus) -> Plan:
+    return plan(material, Goals(utility_loss=0.5, fidelity=0.85), CHOICES, keys=1, confirm=2)
 
 
 def test_it_tries_every_candidate_and_the_other_subspaces_at_the_best(made: Plan) -> None:
@@ -64,9 +64,9 @@ def test_a_plan_is_plain_json(made: Plan) -> None:
     assert json.loads(json.dumps(made.to_dict(), allow_nan=False))["catches"] is True
 
 
-def test_nothing_allowed_means_nothing_recommended(material: Material) -> None:
+def test_nothing_allowed_means_nothing_recommended(material: PlanningCorpus) -> None:
     found = plan(
-        material, Wishes(utility_loss=1e-6, fidelity=0.5), Choices((2,), (0.5,), (0.4,), (16,)), keys=1, confirm=1
+        material, Goals(utility_loss=1e-6, fidelity=0.5), Choices((2,), (0.5,), (0.4,), (16,)), keys=1, confirm=1
     )
     assert found.recommended is None
     assert not found.catches
@@ -74,21 +74,21 @@ def test_nothing_allowed_means_nothing_recommended(material: Material) -> None:
     assert json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_settings_that_a_corpus_cannot_have_are_a_row_and_not_an_end(material: Material) -> None:
-    found = plan(material, Wishes(fidelity=0.5), Choices((8,), (1.0,), (0.2,), (16,)), keys=2, confirm=1)
+def test_settings_that_a_corpus_cannot_have_are_a_row_and_not_an_end(material: PlanningCorpus) -> None:
+    found = plan(material, Goals(fidelity=0.5), Choices((8,), (1.0,), (0.2,), (16,)), keys=2, confirm=1)
     assert found.recommended is None
     assert "region" in found.tried[0].failed
     assert found.to_dict()["tried"][0]["signal"] is None  # type: ignore[index]
 
 
-def test_settings_that_could_never_convict_are_not_recommended(material: Material) -> None:
-    found = plan(material, Wishes(utility_loss=0.3, fidelity=0.5), Choices((2,), (0.25,), (0.4,), (16,)), keys=1)
+def test_settings_that_could_never_convict_are_not_recommended(material: PlanningCorpus) -> None:
+    found = plan(material, Goals(utility_loss=0.3, fidelity=0.5), Choices((2,), (0.25,), (0.4,), (16,)), keys=1)
     assert found.tried[0].failed.startswith("1 of 400 targets cannot give p below 0.0025")
     assert found.recommended is None
 
 
-def test_a_stopped_plan_goes_on_to_the_same_end(material: Material, tmp_path: Path) -> None:
-    choices, wishes = Choices((2,), (0.5,), (0.2, 0.4), (16,)), Wishes(utility_loss=0.5, fidelity=0.6)
+def test_a_stopped_plan_goes_on_to_the_same_end(material: PlanningCorpus, tmp_path: Path) -> None:
+    choices, wishes = Choices((2,), (0.5,), (0.2, 0.4), (16,)), Goals(utility_loss=0.5, fidelity=0.6)
     whole = plan(material, wishes, choices, keys=1, confirm=1)
 
     class Stopped(Exception):
@@ -114,41 +114,41 @@ def test_a_stopped_plan_goes_on_to_the_same_end(material: Material, tmp_path: Pa
 
 
 def test_trials_of_another_corpus_are_not_used(tmp_path: Path) -> None:
-    Store(tmp_path / "t", "one").put("a trial", Trial(0.1, 0.9, 3.0, 0.01))
-    assert Store(tmp_path / "t", "one").get("a trial") == Trial(0.1, 0.9, 3.0, 0.01)
-    assert Store(tmp_path / "t", "two").get("a trial") is None
+    TrialLog(tmp_path / "t", "one").put("a trial", Trial(0.1, 0.9, 3.0, 0.01))
+    assert TrialLog(tmp_path / "t", "one").get("a trial") == Trial(0.1, 0.9, 3.0, 0.01)
+    assert TrialLog(tmp_path / "t", "two").get("a trial") is None
     (tmp_path / "t").write_text("no json\n")
     with pytest.raises(InputError, match="is damaged: delete it"):
-        Store(tmp_path / "t", "one")
+        TrialLog(tmp_path / "t", "one")
 
 
 # ---- the thieves
 
 
-def test_the_ladder_of_thieves_ends_where_the_fidelity_is_reached(material: Material) -> None:
-    shadow, tried = find_shadow(material, 0.6)
+def test_the_ladder_of_thieves_ends_where_the_fidelity_is_reached(material: PlanningCorpus) -> None:
+    stealer, tried = find_stealer(material, 0.6)
     fidelities = [fidelity for _, fidelity in tried]
-    assert shadow.fidelity == fidelities[-1] >= 0.6 > max(fidelities[:-1])
-    assert next(qualities(WIDTH)) == Quality(8)
-    assert list(qualities(WIDTH))[-1] == Quality(256, 32)
+    assert stealer.fidelity == fidelities[-1] >= 0.6 > max(fidelities[:-1])
+    assert next(student_views(WIDTH)) == StudentView(8)
+    assert list(student_views(WIDTH))[-1] == StudentView(256, 32)
 
 
-def test_a_thief_asks_only_its_queries(material: Material) -> None:
+def test_a_thief_asks_only_its_queries(material: PlanningCorpus) -> None:
     """What is served for other texts does not change the copy."""
-    shadow = Shadow(material, Quality(32), 200)
-    served = material.embeddings[shadow.queries]
-    assert len(shadow.queries) == 200
-    assert not set(shadow.queries.tolist()) & set(material.own.tolist())
-    assert np.array_equal(shadow.steal(served)(material.own[:9]), shadow.steal(served.copy())(material.own[:9]))
+    stealer = PlannedStealer(material, StudentView(32), 200)
+    served = material.embeddings[stealer.asked]
+    assert len(stealer.asked) == 200
+    assert not set(stealer.asked.tolist()) & set(material.own.tolist())
+    assert np.array_equal(stealer.steal(served)(material.own[:9]), stealer.steal(served.copy())(material.own[:9]))
 
 
-def test_targets_are_drawn_afresh_and_keys_differ(material: Material) -> None:
-    bench = Bench(material, Store(None, ""), 1e-3)
+def test_targets_are_drawn_afresh_and_keys_differ(material: PlanningCorpus) -> None:
+    bench = TrialRunner(material, TrialLog(None, ""), 1e-3)
     candidate = Candidate(2, 0.5, 0.2, 16)
     draws = {bench._key(candidate, number, draw).provider_targets() for number in (0, 1) for draw in (0, 1, 2)}
     assert len(draws) == 6
-    assert bench._key(candidate, 0, 0).settings.strength == 0.2
-    assert bench._key(dataclasses.replace(candidate, strength=0.3), 0, 0).settings.strength == 0.3
+    assert bench._key(candidate, 0, 0).mark.settings.strength == 0.2
+    assert bench._key(dataclasses.replace(candidate, strength=0.3), 0, 0).mark.settings.strength == 0.3
     assert bench._key(candidate, 0, 0).test
 
 
@@ -178,25 +178,27 @@ def test_another_subspace_must_be_clearly_better() -> None:
 )
 def test_bad_wishes_are_refused(wish: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Wishes(**wish)
+        Goals(**wish)
 
 
-def test_bad_choices_and_corpora_are_refused(material: Material) -> None:
+def test_bad_choices_and_corpora_are_refused(material: PlanningCorpus) -> None:
     for choices in ({"dimensions": ()}, {"ratios": (0.2, 0.2)}, {"dimensions": (9,)}, {"strengths": (1.0,)}):
         with pytest.raises(InputError):
             Choices(**choices)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="keys, draws and confirm must be at least 1"):
         plan(material, keys=0)
     with pytest.raises(InputError, match="at least 1000 distinct texts, but the corpus has 1"):
-        Material(["the same"] * 3000, np.eye(3, dtype=np.float32).repeat(1000, axis=0))
+        PlanningCorpus(["the same"] * 3000, np.eye(3, dtype=np.float32).repeat(1000, axis=0))
     with pytest.raises(InputError, match="2 texts but 3 embeddings"):
-        Material(["a", "b"], np.eye(3))
+        PlanningCorpus(["a", "b"], np.eye(3))
 
 
-def test_a_corpus_is_divided_once_and_repeated_texts_are_used_once(material: Material, sentences: list[str]) -> None:
+def test_a_corpus_is_divided_once_and_repeated_texts_are_used_once(
+    material: PlanningCorpus, sentences: list[str]
+) -> None:
     assert len(material.texts) == len(set(material.texts)) == 2400
     rows = np.vstack([material.embeddings, material.embeddings[:50]])
-    again = Material([*material.texts, *material.texts[:50]], rows, query_share=0.25, seed=1)
+    again = PlanningCorpus([*material.texts, *material.texts[:50]], rows, query_share=0.25, seed=1)
     assert len(again.texts) == 2400
     assert (len(again.queries), len(again.own)) == (600, 1800)
     assert again.digest != material.digest

@@ -59,10 +59,10 @@ def plan(
     Example: regionmarker plan --corpus texts.parquet --encoder wordllama --fidelity 0.8 --out plan
     """
     from regionmarker.corpus import TextSet
-    from regionmarker.planning import Choices, Material, Wishes
+    from regionmarker.planning import Choices, Goals, PlanningCorpus
     from regionmarker.planning import plan as make
 
-    wishes = Wishes(utility_loss, fidelity, query_share, level)
+    goals = Goals(utility_loss, fidelity, query_share, level)
     usual = Choices()
     choices = Choices(
         tuple(dimension or usual.dimensions),
@@ -72,11 +72,11 @@ def plan(
     )
     folder = _folder(out)
     texts = TextSet.of_blocks(read_corpus(corpus, open_encoder(encoder, cache), text_column, embedding_column))
-    material = Material(texts.texts, texts.embeddings, query_share=query_share, seed=seed)
+    divided = PlanningCorpus(texts.texts, texts.embeddings, query_share=query_share, seed=seed)
     with progress("trials", quiet=json) as drawn:
         found = make(
-            material,
-            wishes,
+            divided,
+            goals,
             choices,
             keys=keys,
             confirm=confirm,
@@ -106,7 +106,7 @@ def _save(found: Plan, folder: Path) -> None:
     with atomic_path(folder / _PLAN) as temporary:
         temporary.write_text(jsonlib.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
     try:
-        from regionmarker.planning.figure import draw_plan
+        from regionmarker.planning import draw_plan
     except ImportError as error:  # the picture is a courtesy
         stderr.print(f"no picture: {error}", markup=False)
         return
@@ -116,13 +116,13 @@ def _save(found: Plan, folder: Path) -> None:
 
 def _show(found: Plan) -> None:
     _print_outcomes("Settings against the wanted thief", found.tried)
-    wishes, best = found.wishes, found.recommended
+    goals, best = found.goals, found.recommended
     if best is None and all(one.failed for one in found.tried):
         stderr.print(f"\nNone of these keys can be made from this corpus: {found.tried[0].failed}", markup=False)
         return
     if best is None:
         stderr.print(
-            f"\nNo settings cost at most {wishes.utility_loss:.0%} of the nearest neighbours: allow more with "
+            f"\nNo settings cost at most {goals.utility_loss:.0%} of the nearest neighbours: allow more with "
             "--utility-loss, or try smaller ones with --strength or --ratio."
         )
         return
@@ -134,9 +134,9 @@ def _show(found: Plan) -> None:
             "recommended": str(best.candidate),
             "would_you_catch_it": "yes" if found.catches else "not reliably",
             "caught": f"{best.caught:.0%} of {best.trials} fresh keys (95 % interval {low:.0%} to {high:.0%})",
-            "level": f"p <= {wishes.level:g}",
+            "level": f"p <= {goals.level:g}",
             "innocents_convicted": f"{found.innocents:.2%} of target draws, on a copy of unmarked vectors",
-            "neighbours_changed": f"{best.utility_loss:.1%} (allowed {wishes.utility_loss:.1%})",
+            "neighbours_changed": f"{best.utility_loss:.1%} (allowed {goals.utility_loss:.1%})",
             "mean_cosine": f"{best.cosine:.4f}",
             "thief": f"fidelity {best.fidelity:.2f}, {best.queries} texts asked; {found.thief}",
         },

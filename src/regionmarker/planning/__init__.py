@@ -1,17 +1,14 @@
-"""Before the first vector is marked: which settings to choose, and whether a thief would be caught.
+"""Before the first vector is marked: which settings to choose, and whether a stealer would be caught.
 
-wishes.py      what the provider wants, and the settings that are tried
-material.py    the provider's corpus, divided: what the thief asks, what keys are made from
-shadows.py     thieves that nobody sent, of any wanted fidelity
-trials.py      one key, one thief, one verdict; every finished one is kept
-search.py      which settings to try, and which to recommend
-figure.py      the curves
+goals.py     what the provider wants, and the settings that are tried
+trials.py    the provider's corpus, divided; one key against one simulated stealer; a log of finished trials
+search.py    which settings to try, which to recommend, and the curves
 """
 
 from __future__ import annotations
 
-from regionmarker.planning.goals import Candidate, Choices, Wishes
-from regionmarker.planning.material import Material
-from regionmarker.planning.search import Plan, plan
+from regionmarker.planning.goals import Candidate, Choices, Goals
+from regionmarker.planning.search import Plan, draw_plan, plan
+from regionmarker.planning.trials import PlanningCorpus
 
-__all__ = ["Candidate", "Choices", "Material", "Plan", "Wishes", "plan"]
+__all__ = ["Candidate", "Choices", "Goals", "Plan", "PlanningCorpus", "draw_plan", "plan"]

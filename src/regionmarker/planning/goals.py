@@ -12,7 +12,7 @@ from regionmarker.specs import check_range
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Goals:
     """What is wanted of a key.
 
     Attributes
@@ -20,17 +20,17 @@ class Wishes:
     utility_loss
         The share of a text's ten nearest neighbours that marking may change, on average.
     fidelity
-        The thief to be caught: the mean cosine of its answers to what it was served.
+        The stealer to be caught: the mean cosine of its answers to what it was served.
     query_share
-        The share of the corpus that this thief asks.
+        The share of the corpus that this stealer asks.
     level
         The false-positive rate of a verdict.
     power
-        The share of such thieves that shall be caught.
+        The share of such stealers that shall be caught.
 
     Examples
     --------
-    >>> Wishes(fidelity=1.5)
+    >>> Goals(fidelity=1.5)
     Traceback (most recent call last):
     ...
     regionmarker.errors.InputError: fidelity is 1.5, but must lie in (0.0, 1.0)

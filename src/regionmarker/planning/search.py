@@ -4,9 +4,9 @@
 2. Among those that cost no more utility than is allowed, the one with the strongest signal is taken.
 3. At its settings the other subspaces are tried; one replaces the first only where it is better by more than two
    standard errors, because the first was chosen for reasons that a plan does not measure.
-4. The winner is tried again on fresh keys: a winner of many flatters itself. Only these trials say whether a thief
+4. The winner is tried again on fresh keys: a winner of many flatters itself. Only these trials say whether a stealer
    would be caught, and the same keys are tried on a copy of unmarked vectors.
-5. The winner meets better, worse and thriftier thieves: the curves.
+5. The winner meets better, worse and thriftier stealers: the curves.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from regionmarker.errors import InputError, RegionMarkerError
-from regionmarker.planning.goals import Candidate, Choices, Wishes, within
-from regionmarker.planning.material import Material
-from regionmarker.planning.shadows import Quality, Shadow, find_shadow
-from regionmarker.planning.trials import Bench, Store, Trial
+from regionmarker.planning.goals import Candidate, Choices, Goals, within
+from regionmarker.planning.trials import PlannedStealer, PlanningCorpus, Trial, TrialLog, TrialRunner, find_stealer
 from regionmarker.progress import Progress
+from regionmarker.verification.simulated_stealer import StudentView
 
 _FRESH = 1000  # keys of the confirmation are numbered from here
 _INNOCENT_DRAWS = 1000
 _SHARES = (0.25, 0.5, 1.0)
-_STEPS = 3  # points of the curve over fidelity, besides the wanted thief's
+_STEPS = 3  # points of the curve over fidelity, besides the wanted stealer's
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What trials say of one candidate against one thief."""
+    """What trials say of one candidate against one stealer."""
 
     candidate: Candidate
     fidelity: float
@@ -61,7 +61,7 @@ class Outcome:
 class Plan:
     """The recommendation, and everything that it rests on."""
 
-    wishes: Wishes
+    goals: Goals
     recommended: Outcome | None
     """The winner on fresh keys; None where no candidate is within the utility that is allowed."""
     interval: tuple[float, float]
@@ -76,14 +76,14 @@ class Plan:
 
     @property
     def catches(self) -> bool:
-        """Whether the wanted share of such thieves would be caught."""
-        return self.recommended is not None and self.recommended.caught >= self.wishes.power
+        """Whether the wanted share of such stealers would be caught."""
+        return self.recommended is not None and self.recommended.caught >= self.goals.power
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values."""
         lists = {name: [outcome.to_dict() for outcome in getattr(self, name)] for name in _LISTS}
         return {
-            "wishes": asdict(self.wishes),
+            "wishes": asdict(self.goals),
             "recommended": None if self.recommended is None else self.recommended.to_dict(),
             "catches": self.catches,
             "interval": list(self.interval),
@@ -103,8 +103,8 @@ def _plain(value: object) -> object:
 
 
 def plan(
-    material: Material,
-    wishes: Wishes | None = None,
+    corpus: PlanningCorpus,
+    goals: Goals | None = None,
     choices: Choices | None = None,
     *,
     keys: int = 3,
@@ -117,9 +117,9 @@ def plan(
 
     Parameters
     ----------
-    material
-        The corpus; its ``query_share`` should be the wishes'.
-    wishes, choices
+    corpus
+        The corpus; its ``query_share`` should be the goals'.
+    goals, choices
         What is wanted, what is tried.
     keys, draws
         Keys a candidate, and draws of the targets a key.
@@ -130,32 +130,30 @@ def plan(
     progress
         Called after each trial.
     """
-    wishes, choices = wishes or Wishes(), choices or Choices()
+    goals, choices = goals or Goals(), choices or Choices()
     if min(keys, draws, confirm) < 1:
         raise InputError("keys, draws and confirm must be at least 1")
-    bench = Bench(material, Store(store, material.digest), wishes.level)
-    shadow, ladder = find_shadow(material, wishes.fidelity)
-    search = _Search(bench, shadow, keys, draws, confirm, _counted(choices, material, keys, draws, confirm, progress))
-    tried = search.all(list(choices.candidates(material.width)))
-    best = _best(tried, wishes.utility_loss)
+    runner = TrialRunner(corpus, TrialLog(store, corpus.digest), goals.level)
+    stealer, ladder = find_stealer(corpus, goals.fidelity)
+    search = _Search(runner, stealer, keys, draws, confirm, _counted(choices, corpus, keys, draws, confirm, progress))
+    tried = search.all(list(choices.candidates(corpus.width)))
+    best = _best(tried, goals.utility_loss)
     if best is None:
-        return Plan(
-            wishes, None, (0.0, 1.0), float("nan"), tuple(tried), (), (), str(shadow.quality), len(material.texts)
-        )
-    subspaces = {within(given, best.candidate.dimension, material.width) for given in choices.subspaces}
+        return Plan(goals, None, (0.0, 1.0), float("nan"), tuple(tried), (), (), str(stealer.view), len(corpus.texts))
+    subspaces = {within(given, best.candidate.dimension, corpus.width) for given in choices.subspaces}
     others = search.all([replace(best.candidate, subspace=k) for k in sorted(subspaces - {best.candidate.subspace})])
-    best = _replaced(best, others, wishes.utility_loss)
-    final = search.outcome(best.candidate, shadow, range(_FRESH, _FRESH + confirm))
+    best = _replaced(best, others, goals.utility_loss)
+    final = search.outcome(best.candidate, stealer, range(_FRESH, _FRESH + confirm))
     return Plan(
-        wishes,
+        goals,
         final,
         wilson(final.caught, final.trials),
         search.innocents(best.candidate),
         (*tried, *others),
         tuple(search.over_fidelity(best.candidate, ladder)),
         tuple(search.over_queries(best.candidate)),
-        str(shadow.quality),
-        len(material.texts),
+        str(stealer.view),
+        len(corpus.texts),
     )
 
 
@@ -175,8 +173,8 @@ def wilson(share: float, count: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Search:
-    bench: Bench
-    shadow: Shadow
+    runner: TrialRunner
+    stealer: PlannedStealer
     keys: int
     draws: int
     confirm: int
@@ -189,66 +187,68 @@ class _Search:
         for kind, number in product(kinds, range(self.keys)):
             for candidate in candidates:
                 if (candidate.dimension, candidate.ratio, candidate.subspace) == kind:
-                    found[candidate] = self._added(found[candidate], candidate, number, self.shadow)
-        return [self._outcome(candidate, trials, self.shadow) for candidate, trials in found.items()]
+                    found[candidate] = self._added(found[candidate], candidate, number, self.stealer)
+        return [self._outcome(candidate, trials, self.stealer) for candidate, trials in found.items()]
 
-    def outcome(self, candidate: Candidate, shadow: Shadow, numbers: range) -> Outcome:
-        """Try one candidate on given keys against one thief."""
+    def outcome(self, candidate: Candidate, stealer: PlannedStealer, numbers: range) -> Outcome:
+        """Try one candidate on given keys against one stealer."""
         trials: list[Trial] | str = []
         for number in numbers:
-            trials = self._added(trials, candidate, number, shadow)
-        return self._outcome(candidate, trials, shadow)
+            trials = self._added(trials, candidate, number, stealer)
+        return self._outcome(candidate, trials, stealer)
 
     def innocents(self, candidate: Candidate) -> float:
         shares = [
-            self.bench.convicted_innocents(candidate, _FRESH + number, self.shadow, _INNOCENT_DRAWS)
+            self.runner.convicted_innocents(candidate, _FRESH + number, self.stealer, _INNOCENT_DRAWS)
             for number in range(self.keys)
         ]
         return float(np.mean(shares))
 
-    def over_fidelity(self, candidate: Candidate, ladder: Sequence[tuple[Quality, float]]) -> list[Outcome]:
-        """Meet thieves from the worst on the ladder to the wanted one."""
+    def over_fidelity(self, candidate: Candidate, ladder: Sequence[tuple[StudentView, float]]) -> list[Outcome]:
+        """Meet stealers from the worst on the ladder to the wanted one."""
         places = sorted({round(place) for place in np.linspace(0, len(ladder) - 1, _STEPS + 1)})
         numbers = range(_FRESH, _FRESH + self.keys)
-        shadows = (Shadow(self.bench.material, ladder[place][0]) for place in places)
-        return sorted((self.outcome(candidate, shadow, numbers) for shadow in shadows), key=lambda one: one.fidelity)
+        stealers = (PlannedStealer(self.runner.corpus, ladder[place][0]) for place in places)
+        return sorted((self.outcome(candidate, stealer, numbers) for stealer in stealers), key=lambda one: one.fidelity)
 
     def over_queries(self, candidate: Candidate) -> list[Outcome]:
-        """Meet the wanted thief when it asks less."""
+        """Meet the wanted stealer when it asks less."""
         found = []
         for share in _SHARES:
-            count = max(50, round(share * len(self.shadow.queries)))
-            shadow = Shadow(self.bench.material, self.shadow.quality, count)
-            found.append(self.outcome(candidate, shadow, range(_FRESH, _FRESH + self.keys)))
+            count = max(50, round(share * len(self.stealer.asked)))
+            stealer = PlannedStealer(self.runner.corpus, self.stealer.view, count)
+            found.append(self.outcome(candidate, stealer, range(_FRESH, _FRESH + self.keys)))
         return found
 
-    def _added(self, trials: list[Trial] | str, candidate: Candidate, number: int, shadow: Shadow) -> list[Trial] | str:
+    def _added(
+        self, trials: list[Trial] | str, candidate: Candidate, number: int, stealer: PlannedStealer
+    ) -> list[Trial] | str:
         if isinstance(trials, str):
             self.tick(self.draws)
             return trials
         for draw in range(self.draws):
             try:
-                trials.append(self.bench.trial(candidate, number, draw, shadow))
+                trials.append(self.runner.trial(candidate, number, draw, stealer))
             except RegionMarkerError as error:  # too few populated regions, or no probes in one
                 self.tick(self.draws - draw)
                 return str(error)
             self.tick(1)
         return trials
 
-    def _outcome(self, candidate: Candidate, trials: list[Trial] | str, shadow: Shadow) -> Outcome:
+    def _outcome(self, candidate: Candidate, trials: list[Trial] | str, stealer: PlannedStealer) -> Outcome:
         nan = float("nan")
         if isinstance(trials, str):
-            return Outcome(candidate, shadow.fidelity, len(shadow.queries), nan, nan, nan, nan, nan, 0, trials)
+            return Outcome(candidate, stealer.fidelity, len(stealer.asked), nan, nan, nan, nan, nan, 0, trials)
         signals = [trial.signal for trial in trials]
         return Outcome(
             candidate,
-            shadow.fidelity,
-            len(shadow.queries),
+            stealer.fidelity,
+            len(stealer.asked),
             utility_loss=float(np.mean([trial.utility_loss for trial in trials])),
             cosine=float(np.mean([trial.cosine for trial in trials])),
             signal=float(np.mean(signals)),
             error=float(np.std(signals, ddof=1) / np.sqrt(len(signals))) if len(signals) > 1 else nan,
-            caught=float(np.mean([trial.p_value <= self.bench.level for trial in trials])),
+            caught=float(np.mean([trial.p_value <= self.runner.level for trial in trials])),
             trials=len(trials),
         )
 
@@ -266,10 +266,10 @@ def _replaced(best: Outcome, others: Sequence[Outcome], utility_loss: float) -> 
 
 
 def _counted(
-    choices: Choices, material: Material, keys: int, draws: int, confirm: int, progress: Progress | None
+    choices: Choices, corpus: PlanningCorpus, keys: int, draws: int, confirm: int, progress: Progress | None
 ) -> Callable[[int], None]:
     """Return a function that counts finished trials."""
-    count = len(list(choices.candidates(material.width)))
+    count = len(list(choices.candidates(corpus.width)))
     total = draws * (keys * (count + len(choices.subspaces) - 1 + _STEPS + 1 + len(_SHARES)) + confirm)
     done = 0
 
@@ -280,3 +280,32 @@ def _counted(
             progress(min(done, total), total)
 
     return tick
+
+
+def draw_plan(path: Path, plan: Plan) -> None:
+    """Draw the trade-off of all candidates, and the share of stealers caught over fidelity and over queries."""
+    from regionmarker.plots import MARKED, PLAIN, Figure  # matplotlib is optional
+
+    figure = Figure(figsize=(12, 3.8), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    good = [outcome for outcome in plan.tried if not outcome.failed]
+    left.scatter([100 * one.utility_loss for one in good], [one.signal for one in good], color=PLAIN, s=18)
+    if plan.recommended is not None:
+        left.scatter(
+            [100 * plan.recommended.utility_loss], [plan.recommended.signal], color=MARKED, label="recommended"
+        )
+    left.axvline(100 * plan.goals.utility_loss, color=PLAIN, linestyle="--", linewidth=0.8, label="allowed")
+    left.set(title="Settings", xlabel="neighbours changed by marking, %", ylabel="signal U / √R")
+    left.legend(frameon=False)
+    _share(middle, plan.by_fidelity, [one.fidelity for one in plan.by_fidelity], "fidelity of the thief")
+    _share(right, plan.by_queries, [one.queries for one in plan.by_queries], "texts that the thief asks")
+    for axes in (left, middle, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, format="svg")
+
+
+def _share(axes: Any, outcomes: Sequence[Outcome], values: Sequence[float], label: str) -> None:
+    from regionmarker.plots import MARKED
+
+    axes.plot(values, [100 * one.caught for one in outcomes], color=MARKED, marker="o")
+    axes.set(title="Caught, recommended settings", xlabel=label, ylabel="share of thieves, %", ylim=(-4, 104))

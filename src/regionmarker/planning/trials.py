@@ -1,28 +1,152 @@
-"""One key, one thief, one verdict; every finished trial is kept, so that a plan that was stopped goes on."""
+"""Trials: the corpus divided, one key against one simulated stealer, one verdict; finished ones are kept in a log."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
 from regionmarker.crypto.secret import Secret
+from regionmarker.encoders import check_texts, load_encoder
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.keys.key import Key
 from regionmarker.marking.marker import RegionMarker
 from regionmarker.measures import neighbour_overlap, row_cosines
 from regionmarker.planning.goals import Candidate
-from regionmarker.planning.material import Material
-from regionmarker.planning.shadows import Copy, Shadow
-from regionmarker.vectors import Integers
+from regionmarker.vectors import Floats, Integers, as_floats, check_rows
 from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.examination import Examination
 from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
+from regionmarker.verification.simulated_stealer import (
+    SimulatedCopy,
+    SimulatedStealer,
+    Student,
+    StudentView,
+    student_views,
+)
 
 _NEIGHBOURS_OF = 2000  # texts among which neighbours are looked for
+_HIDDEN = 1024
+_PENALTY = 0.1
+_MEASURED = 1000  # texts that the fidelity is measured on
+LEAST = 1000
+"""Fewer distinct texts than these make no key that could be judged."""
+
+_MOST_TEXTS = 20_000
+_MOST_QUERIES = 5_000
+_POOL, _RESERVOIR = 1024, 4096
+
+
+class PlanningCorpus:
+    """Texts with their clean embeddings, and what anyone can know of them.
+
+    Parameters
+    ----------
+    texts, embeddings
+        The provider's own: one row (n, D) a text, of unit length. Repeated texts are used once, and no more than 20,000
+        texts, drawn by the seed.
+    query_share
+        The share of them that the stealer asks, no more than 5,000. Keys are made from the rest.
+    seed
+        Decides who gets what.
+
+    Examples
+    --------
+    >>> rows = np.eye(64, dtype=np.float32).repeat(20, axis=0)
+    >>> corpus = PlanningCorpus([f"text {number}" for number in range(1280)], rows, query_share=0.5)
+    >>> len(corpus.queries), len(corpus.own)
+    (640, 640)
+    """
+
+    def __init__(self, texts: Sequence[str], embeddings: object, *, query_share: float = 0.5, seed: int = 0) -> None:
+        given, rows = check_texts(texts), as_floats(embeddings)
+        if len(given) != len(rows):
+            raise InputError(f"there are {len(given)} texts but {len(rows)} embeddings: give one for each")
+        check_rows(rows)
+        place = {text: row for row, text in reversed(list(enumerate(given)))}
+        chosen = np.random.default_rng(seed).permutation(np.array(sorted(place.values()), dtype=np.int64))[:_MOST_TEXTS]
+        if len(chosen) < LEAST:
+            raise InputError(f"planning needs at least {LEAST} distinct texts, but the corpus has {len(chosen)}")
+        self.texts = [given[row] for row in chosen]
+        self.embeddings: Floats = rows[chosen]
+        self.seed = seed
+        count = min(round(len(chosen) * query_share), _MOST_QUERIES)
+        self.queries: Integers = np.arange(count)
+        self.own: Integers = np.arange(count, len(chosen))
+        self.key_seed = int.from_bytes(sha256(f"plan {seed}".encode()).digest()[:6], "big")
+
+    @property
+    def width(self) -> int:
+        """D."""
+        return int(self.embeddings.shape[1])
+
+    @cached_property
+    def public(self) -> Floats:
+        """WordLlama's vectors of all texts: features that anyone can compute, (n, 256)."""
+        return load_encoder("wordllama").encode(self.texts)
+
+    @cached_property
+    def digest(self) -> str:
+        """Of everything that decides a trial, but for the trial itself."""
+        found = sha256("\0".join(self.texts).encode())
+        found.update(self.embeddings.tobytes())
+        found.update(f"{len(self.queries)} {self.seed}".encode())
+        return found.hexdigest()
+
+    def marker(self, candidate: Candidate, number: int) -> RegionMarker:
+        """Make TEST key ``number`` of the candidate's kind from the provider's part."""
+        pool = min(_POOL, len(self.own) // 3)
+        marker = RegionMarker(
+            candidate.dimension,
+            candidate.ratio,
+            candidate.strength,
+            subspace=candidate.subspace,
+            seed=self.key_seed + number,
+            tenant_ratio=0.0,
+            pool=pool,
+            reservoir=min(_RESERVOIR, len(self.own) - pool),
+        )
+        return marker.fit([self.texts[row] for row in self.own], embeddings=self.embeddings[self.own])
+
+
+class PlannedStealer(SimulatedStealer):
+    """A simulated stealer of the corpus's queries, and how good its copy of unmarked vectors is.
+
+    Parameters
+    ----------
+    corpus
+        Whose texts.
+    view
+        What it sees.
+    queries
+        How many of the corpus's queries it asks; None for all.
+    """
+
+    def __init__(self, corpus: PlanningCorpus, view: StudentView, queries: int | None = None) -> None:
+        rng = np.random.default_rng([corpus.seed, view.public, view.clean])
+        clean, asked = corpus.embeddings, corpus.queries[:queries]
+        features = view.features(corpus.public, clean, rng)
+        super().__init__(features, asked, Student.drawn(features[asked], corpus.width, _HIDDEN, rng), _PENALTY)
+        self.view = view
+        held = corpus.own[:_MEASURED]
+        self.fidelity = float(row_cosines(self.steal(clean[asked])(held), clean[held]).mean())
+        """Of a copy of the unmarked vectors, on texts that were not asked."""
+
+
+def find_stealer(corpus: PlanningCorpus, fidelity: float) -> tuple[PlannedStealer, list[tuple[StudentView, float]]]:
+    """Return the first stealer on the ladder that reaches a fidelity, or else the best, and all that were tried."""
+    tried = []
+    for view in student_views(corpus.width):
+        stealer = PlannedStealer(corpus, view)
+        tried.append((view, stealer.fidelity))
+        if stealer.fidelity >= fidelity:
+            break
+    return stealer, tried
 
 
 @dataclass(frozen=True)
@@ -47,14 +171,14 @@ class Trial:
     p_value: float
 
 
-class Store:
+class TrialLog:
     """Trials by name, in a file of JSON lines where one is given.
 
     Examples
     --------
-    >>> store = Store(None, "digest")
-    >>> store.put("one", Trial(0.1, 0.99, 4.0, 1e-5))
-    >>> store.get("one").signal
+    >>> log = TrialLog(None, "digest")
+    >>> log.put("one", Trial(0.1, 0.99, 4.0, 1e-5))
+    >>> log.get("one").signal
     4.0
     """
 
@@ -94,28 +218,28 @@ class Store:
             raise OutsideError(f"cannot write {self._path}: {error.strerror}") from None
 
 
-class Bench:
+class TrialRunner:
     """Where trials are made: a key is kept until another is asked for."""
 
-    def __init__(self, material: Material, store: Store, level: float) -> None:
-        self.material, self.store, self.level = material, store, level
+    def __init__(self, corpus: PlanningCorpus, log: TrialLog, level: float) -> None:
+        self.corpus, self.log, self.level = corpus, log, level
         self._made: tuple[tuple[int, float, int, int], RegionMarker] | None = None
-        self._place = {text: row for row, text in enumerate(material.texts)}
+        self._place = {text: row for row, text in enumerate(corpus.texts)}
 
-    def trial(self, candidate: Candidate, number: int, draw: int, shadow: Shadow) -> Trial:
-        """Mark by key ``number`` with target draw ``draw``, let the shadow steal, and judge it."""
-        name = f"{candidate}, key {number}, draw {draw}, {len(shadow.queries)} queries, {shadow.quality}"
-        found = self.store.get(name)
+    def trial(self, candidate: Candidate, number: int, draw: int, stealer: PlannedStealer) -> Trial:
+        """Mark by key ``number`` with target draw ``draw``, let the stealer steal, and judge it."""
+        name = f"{candidate}, key {number}, draw {draw}, {len(stealer.asked)} queries, {stealer.view}"
+        found = self.log.get(name)
         if found is None:
-            found = self._try(candidate, number, draw, shadow)
-            self.store.put(name, found)
+            found = self._try(candidate, number, draw, stealer)
+            self.log.put(name, found)
         return found
 
-    def _try(self, candidate: Candidate, number: int, draw: int, shadow: Shadow) -> Trial:
+    def _try(self, candidate: Candidate, number: int, draw: int, stealer: PlannedStealer) -> Trial:
         key = self._key(candidate, number, draw)
         marker = RegionMarker.from_key(key)
-        clean = self.material.embeddings
-        copy = shadow.steal(marker.transform(clean[shadow.queries]))
+        clean = self.corpus.embeddings
+        copy = stealer.steal(marker.transform(clean[stealer.asked]))
         test = self._test(key, copy)
         if test.floor > self.level:
             drawn = f"{len(key.mark.regions)} of {len(key.pool)} targets"
@@ -123,7 +247,7 @@ class Bench:
                 f"{drawn} cannot give p below {test.floor:.2g}: more regions are needed, or a larger corpus"
             )
         targets = key.provider_targets()
-        sample = clean[self.material.own[:_NEIGHBOURS_OF]]
+        sample = clean[self.corpus.own[:_NEIGHBOURS_OF]]
         served = marker.transform(sample)
         return Trial(
             utility_loss=1 - float(neighbour_overlap(sample, served).mean()),
@@ -132,27 +256,25 @@ class Bench:
             p_value=test.p_value(targets),
         )
 
-    def convicted_innocents(self, candidate: Candidate, number: int, shadow: Shadow, draws: int) -> float:
+    def convicted_innocents(self, candidate: Candidate, number: int, stealer: PlannedStealer, draws: int) -> float:
         """Return the share of target draws that convict a copy of the *unmarked* vectors."""
         key = self._key(candidate, number, 0)
-        test = self._test(key, shadow.steal(self.material.embeddings[shadow.queries]))
-        rng = np.random.default_rng([self.material.seed, number])
-        tuples = rng.random((draws, len(key.pool))).argpartition(len(key.mark.regions), axis=1)[
-            :, : len(key.mark.regions)
-        ]
+        test = self._test(key, stealer.steal(self.corpus.embeddings[stealer.asked]))
+        rng, count = np.random.default_rng([self.corpus.seed, number]), len(key.mark.regions)
+        tuples = rng.random((draws, len(key.pool))).argpartition(count, axis=1)[:, :count]
         return float((test.p_values(tuples) <= self.level).mean())
 
     def _key(self, candidate: Candidate, number: int, draw: int) -> Key:
         """Return key ``number`` with other targets for each ``draw``, and the candidate's strength."""
         kind = (candidate.dimension, candidate.ratio, candidate.subspace, number)
         if self._made is None or self._made[0] != kind:
-            self._made = kind, self.material.marker(candidate, number)
+            self._made = kind, self.corpus.marker(candidate, number)
         key = self._made[1].key_
-        master = Secret(np.random.default_rng([self.material.key_seed, number, draw]).bytes(32))
+        master = Secret(np.random.default_rng([self.corpus.key_seed, number, draw]).bytes(32))
         mark = replace(key.mark, settings=replace(key.mark.settings, strength=candidate.strength))
         return replace(key, master=master, mark=mark)
 
-    def _test(self, key: Key, copy: Copy) -> DecoyTest:
+    def _test(self, key: Key, copy: SimulatedCopy) -> DecoyTest:
         least = len(key.pool) + 30 * (len(key.mark.regions) + 1)
         questions = plan_questions(key, max(DEFAULT_BUDGET, least), seed=0)
         probes, pool = copy(self._places(questions.probes.texts)), copy(self._places(questions.pool.texts))

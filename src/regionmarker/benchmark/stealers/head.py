@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
-from regionmarker.benchmark.network import Adam, Network, OutputSolver
+from regionmarker.benchmark.network import Adam, Network
 from regionmarker.benchmark.stealers.base import (
     Fidelity,
     Split,
@@ -22,6 +22,7 @@ from regionmarker.errors import InputError
 from regionmarker.measures import row_cosines
 from regionmarker.progress import Progress
 from regionmarker.vectors import Encoder, Floats, Integers, as_floats, normalised
+from regionmarker.verification.simulated_stealer import RidgeSolver
 
 LEARNING_RATE = 0.003
 """Relative to the size of the weights, as a stealer's."""
@@ -256,7 +257,7 @@ class FrozenHead:
         features, targets = features[parts.train], targets[parts.train]
         network = Network.drawn(features, targets.shape[1], self.hidden, rng)
         if self.start == "solved" or not self.hidden:
-            solved = OutputSolver(network, features).solve(targets)
+            solved = RidgeSolver(network, features).solve(targets)
             network = max(solved, key=lambda candidate: _score(candidate, steer, answers))
         best, history = network.copied(), [_score(network, steer, answers)]
         if not self.hidden or not self.epochs:

@@ -1,0 +1,216 @@
+"""Students that nobody sent: what a run, or a key, would catch is found by letting simulated stealers steal.
+
+A simulated stealer sees some features of every text, has asked some of the texts, and learns what it was served for
+them by ridge regression on random hidden units: the everyday stealer without its last polish. One factorisation serves
+any number of keys. What it sees decides how good its copy is: noise where a run is judged (``power``), or a
+:class:`StudentView` where a key is planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+
+from regionmarker.vectors import Doubles, Floats, Integers, normalised
+
+PENALTIES = (0.03, 0.1, 0.3, 1.0)
+"""Of the ridge, as shares of the mean variance of a hidden unit."""
+
+_BLOCK = 4096  # rows at a time: the hidden layer of a whole corpus would not fit into memory
+_PUBLIC = (8, 16, 32, 64, 128, 256)
+
+
+@dataclass
+class Student:
+    """One hidden layer: n(ReLU(x W1 + b1) W2 + b2), or n(x W2 + b2) without one."""
+
+    centre: Floats  # (F,) the mean of the features
+    scale: float  # their root mean square distance from it
+    W1: Floats | None  # (F, h)
+    b1: Floats  # (h,)
+    W2: Floats  # (h, D')
+    b2: Floats  # (D',)
+
+    @classmethod
+    def drawn(cls, features: Floats, width: int, hidden: int, rng: np.random.Generator) -> Self:
+        """Draw a student of features (n, F) and targets of ``width``; ``hidden`` 0 makes it linear."""
+        centre = features.mean(axis=0)
+        spread = float(np.sqrt(np.square(features - centre).sum(axis=1).mean()))
+        scale = max(spread, 1e-6 * float(np.linalg.norm(centre)), 1e-12)  # constant features must not blow up
+        layer = features.shape[1]
+        W1: Floats | None = None
+        b1: Floats = np.zeros(0, dtype=np.float32)
+        if hidden:
+            layer = hidden
+            half = rng.standard_normal((features.shape[1], (hidden + 1) // 2), dtype=np.float32)
+            pairs = np.hstack([half, -half])  # so that linear maps are exactly within reach
+            W1 = np.ascontiguousarray(pairs[:, :hidden])
+            b1 = (np.abs(rng.standard_normal(hidden)) / 2).astype(np.float32)
+        W2 = rng.standard_normal((layer, width), dtype=np.float32) / np.float32(np.sqrt(layer))
+        return cls(centre, scale, W1, b1, W2, np.zeros(width, dtype=np.float32))
+
+    def scaled(self, features: Floats) -> Floats:
+        """Bring features (n, F) to mean 0 and mean square length 1."""
+        return (features - self.centre) / np.float32(self.scale)
+
+    def hidden(self, inputs: Floats) -> Floats:
+        """Return the hidden layer of scaled features, (n, h)."""
+        if self.W1 is None:
+            return inputs
+        layer: Floats = inputs @ self.W1
+        layer += self.b1
+        np.maximum(layer, 0, out=layer)
+        return layer
+
+    def answers(self, features: Floats) -> Floats:
+        """Return the answers to features (n, F), not yet normalised, (n, D')."""
+        rows = np.empty((len(features), len(self.b2)), dtype=np.float32)
+        for block in _blocks(len(features)):
+            rows[block] = self.hidden(self.scaled(features[block])) @ self.W2 + self.b2
+        return rows
+
+
+S = TypeVar("S", bound=Student)
+
+
+class RidgeSolver(Generic[S]):
+    """Ridge solutions for W2 and b2 on the fixed hidden layer of features (n, F); its Gram matrix is made once.
+
+    Parameters
+    ----------
+    student
+        Centre, scale, W1 and b1 are kept; W2 says how wide the answers are.
+    features
+        What the stealer sees of its texts.
+    """
+
+    def __init__(self, student: S, features: Floats) -> None:
+        self._student, self._features = student, features
+        size = len(student.W2)
+        gram: Doubles = np.zeros((size, size))
+        total: Doubles = np.zeros(size)
+        for block in _blocks(len(features)):
+            layer = student.hidden(student.scaled(features[block]))  # (b, h)
+            gram += layer.T @ layer
+            total += layer.sum(axis=0, dtype=np.float64)
+        self._centre = total / len(features)
+        gram -= len(features) * np.outer(self._centre, self._centre)
+        self.mean_variance = max(np.trace(gram) / size, 1e-4 * len(features))  # units may never vary
+        self._gram = gram
+        self._factors: dict[float, Any] = {}
+
+    def solve(self, targets: Floats, penalties: Sequence[float] = PENALTIES) -> Iterator[S]:
+        """Yield the student for targets (n, D') and each penalty, a share of the mean variance of a hidden unit."""
+        from scipy.linalg import cho_solve  # slow to import
+
+        student = self._student
+        mean = targets.mean(axis=0, dtype=np.float64)
+        moment: Doubles = np.zeros((len(self._centre), targets.shape[1]))
+        for block in _blocks(len(targets)):
+            layer = student.hidden(student.scaled(self._features[block]))  # (b, h)
+            moment += layer.T @ (targets[block] - mean).astype(np.float32)
+        for penalty in penalties:
+            W2: Floats = cho_solve(self._factor(penalty), moment.astype(np.float32))
+            b2: Floats = (mean - self._centre @ W2).astype(np.float32)
+            yield replace(student, W2=np.ascontiguousarray(W2), b2=b2)
+
+    def _factor(self, penalty: float) -> Any:
+        from scipy.linalg import cho_factor
+
+        if penalty not in self._factors:
+            loaded = self._gram.astype(np.float32)
+            loaded[np.diag_indices(len(loaded))] += np.float32(penalty * self.mean_variance)
+            self._factors[penalty] = cho_factor(loaded, overwrite_a=True)
+        return self._factors[penalty]
+
+
+@dataclass(frozen=True)
+class StudentView:
+    """How much a stealer sees: some numbers of the public vector, and some of the clean one.
+
+    Examples
+    --------
+    >>> str(StudentView(256, 64))
+    'public features of width 256 and 64 numbers of the clean vector'
+    """
+
+    public: int
+    clean: int = 0
+
+    def __str__(self) -> str:
+        more = f" and {self.clean} numbers of the clean vector" if self.clean else ""
+        return f"public features of width {self.public}{more}"
+
+    def features(self, public: Floats, clean: Floats, rng: np.random.Generator) -> Floats:
+        """Return what is seen of texts with these public (n, P) and clean (n, D) vectors, (n, F)."""
+        parts = [public if self.public >= public.shape[1] else _projected(public, self.public, rng)]
+        if self.clean:
+            parts.append(_projected(clean, self.clean, rng))
+        return np.hstack(parts)
+
+
+def student_views(width: int) -> Iterator[StudentView]:
+    """Yield views from the worst to the best, for clean vectors of a width.
+
+    Features that anyone can compute come first; where they do not make a stealer good enough, a random projection of
+    the clean vector stands in for the better encoder that a stronger stealer would start from.
+    """
+    yield from (StudentView(public) for public in _PUBLIC)
+    clean = 8
+    while clean < width:
+        yield StudentView(_PUBLIC[-1], clean)
+        clean *= 2
+
+
+class SimulatedStealer:
+    """A stealer that has asked its texts; any number of keys may serve it.
+
+    Parameters
+    ----------
+    features
+        What it sees of all texts, (n, F).
+    asked
+        The places of the texts that it asks, (q,).
+    student
+        What it trains; its output layer is solved for.
+    penalty
+        Of the ridge, a share of the mean variance of a hidden unit; with ``absolute`` as it is.
+    """
+
+    def __init__(
+        self, features: Floats, asked: Integers, student: Student, penalty: float, *, absolute: bool = False
+    ) -> None:
+        self.asked = asked
+        self._features = features
+        self._solver = RidgeSolver(student, features[asked])
+        self._penalty = penalty / self._solver.mean_variance if absolute else penalty
+
+    def steal(self, served: Floats) -> SimulatedCopy:
+        """Learn what was served for the texts asked, (q, D)."""
+        return SimulatedCopy(next(self._solver.solve(served, (self._penalty,))), self._features)
+
+
+@dataclass(frozen=True)
+class SimulatedCopy:
+    """What a simulated stealer has learnt; called with places of texts."""
+
+    student: Student
+    features: Floats
+
+    def __call__(self, places: Integers) -> Floats:
+        """Answer for texts, (m, D)."""
+        return normalised(self.student.answers(self.features[places]))
+
+
+def _projected(rows: Floats, width: int, rng: np.random.Generator) -> Floats:
+    """Project rows at random to a smaller width, their lengths kept on average."""
+    matrix = rng.standard_normal((rows.shape[1], width), dtype=np.float32) / np.float32(np.sqrt(width))
+    projected: Floats = rows @ matrix
+    return projected
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    return (slice(start, start + _BLOCK) for start in range(0, count, _BLOCK))
