@@ -75,7 +75,7 @@ def copy(source: Path, target: Path) -> None:
     target.mkdir()
     for path in sorted(source.iterdir()):
         with contextlib.ExitStack() as stack:
-            options = ParquetSource(stack, path).layout("embedding")
+            options = ParquetSource(stack, path).writer_options("embedding")
             file = stack.enter_context(pq.ParquetFile(path))
             writer = stack.enter_context(pq.ParquetWriter(target / path.name, file.schema_arrow, **options))
             for batch in file.iter_batches(batch_size=8192):
@@ -83,13 +83,14 @@ def copy(source: Path, target: Path) -> None:
 
 
 def mark(source: Path, target: Path, engine: str = "local", workers: int | None = None) -> None:
+    from regionmarker import RegionMarker
     from regionmarker.bulk.job import Job
-    from regionmarker.bulk.manifest import KeyName
+    from regionmarker.bulk.manifest import KeyLabel
     from regionmarker.bulk.run import local_engine, run_job
     from regionmarker.keys.files import KeyReference
 
     reference = KeyReference(str(source.parent / "key.rmkey"))
-    marker = reference.open()
+    marker = RegionMarker.from_opened(reference.open())
     job = Job(str(source), str(target))
     if engine == "ray":
         from regionmarker.bulk.ray_engine import ray_engine
@@ -97,7 +98,7 @@ def mark(source: Path, target: Path, engine: str = "local", workers: int | None 
         chosen = ray_engine(job, reference, workers=workers)
     else:
         chosen = local_engine(job, marker, workers)
-    assert run_job(job, KeyName.of(marker), chosen).whole
+    assert run_job(job, KeyLabel.of(marker), chosen).whole
 
 
 def child(what: str, source: Path, target: Path, workers: int | None) -> None:

@@ -52,19 +52,20 @@ def make_input(folder: Path) -> None:
 
 def drive(folder: Path, name: str, engine: str, address: str | None) -> None:
     """Run the job in this process, from its start or from where a killed one left off."""
+    from regionmarker import RegionMarker
     from regionmarker.bulk.job import Job
-    from regionmarker.bulk.manifest import KeyName
+    from regionmarker.bulk.manifest import KeyLabel
     from regionmarker.bulk.ray_engine import ray_engine
     from regionmarker.bulk.run import local_engine, run_job
     from regionmarker.keys.files import KeyReference
 
     reference = KeyReference(str(folder / "key.rmkey"))
-    marker = reference.open()
+    marker = RegionMarker.from_opened(reference.open())
     job = Job(str(folder / "in"), str(folder / name))
     chosen = (
         local_engine(job, marker, 2) if engine == "local" else ray_engine(job, reference, address=address, workers=2)
     )
-    assert run_job(job, KeyName.of(marker), chosen).whole
+    assert run_job(job, KeyLabel.of(marker), chosen).whole
 
 
 def done(folder: Path, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Working ahead keeps order, passes errors on where they happened, and leaves no thread behind."""
+"""Prefetching keeps order, passes errors on where they happened, and leaves no thread behind."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from regionmarker.bulk.pipeline import Running, ahead
+from regionmarker.bulk.pipeline import prefetch
 
 
 def test_order_is_kept():
-    with ahead(iter(range(100)), depth=3) as items:
+    with prefetch(iter(range(100)), depth=3) as items:
         assert list(items) == list(range(100))
 
 
@@ -22,7 +22,7 @@ def test_an_error_arrives_after_the_items_before_it():
     seen = []
 
     def use():
-        with ahead(failing()) as items:
+        with prefetch(failing()) as items:
             seen.extend(items)
 
     with pytest.raises(ValueError, match="broken"):
@@ -41,12 +41,7 @@ def test_leaving_early_ends_the_maker_and_its_thread():
             ended.append(True)
 
     before = threading.active_count()
-    with ahead(endless()) as items:
+    with prefetch(endless()) as items:
         next(items)
     assert ended == [True]
     assert threading.active_count() == before
-
-
-def test_what_runs_aside_raises_when_it_is_asked():
-    with pytest.raises(ZeroDivisionError):
-        Running(lambda: 1 / 0).result()

@@ -160,7 +160,7 @@ def test_nothing_that_ray_keeps_holds_key_material(host, sentences, embeddings, 
     for name, key_path in (("a", path), ("b", serving)):
         done = host.mark(source, tmp_path / name, key_path, opener=opener, tenant="acme")
         assert done["manifest"]["totals"]["refused"] == 0
-    targets = key.serving(["acme"]).vectors
+    targets = key.serving(["acme"]).mark.vectors
     forbidden = [
         *forms(CANARY), *forms(LOCK_CANARY), TEXT_CANARY.encode(), key.mark.normals[0].tobytes()[:16],
         *(row.tobytes()[:64] for row in targets),

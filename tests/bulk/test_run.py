@@ -16,7 +16,7 @@ from tests.support.shards import ROWS, digests, matrix, shard_table, temporary_f
 
 from regionmarker import RegionMarker
 from regionmarker.bulk.job import Job
-from regionmarker.bulk.manifest import KeyName
+from regionmarker.bulk.manifest import KeyLabel
 from regionmarker.bulk.run import local_engine, run_job
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.keys.commitment import commit
@@ -201,11 +201,11 @@ def test_two_jobs_on_one_output_are_kept_apart(shards, tmp_path, bulk_marker):
 
     def meddling(shards_, on_rows):
         with pytest.raises(InputError, match=r"another job is writing to .*out: wait for it"):
-            run_job(job, KeyName.of(bulk_marker), local_engine(job, bulk_marker))
+            run_job(job, KeyLabel.of(bulk_marker), local_engine(job, bulk_marker))
         complaints.append(True)
         yield from local_engine(job, bulk_marker)(shards_, on_rows)
 
-    assert run_job(job, KeyName.of(bulk_marker), meddling).whole
+    assert run_job(job, KeyLabel.of(bulk_marker), meddling).whole
     assert complaints == [True]
     assert temporary_files(target) == []
 
@@ -257,8 +257,8 @@ def test_interrupting_drops_what_was_begun(shards, tmp_path, bulk_marker):
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_job(job, KeyName.of(bulk_marker), interrupted)
+        run_job(job, KeyLabel.of(bulk_marker), interrupted)
     assert temporary_files(tmp_path / "out") == []
-    outcome = run_job(job, KeyName.of(bulk_marker), engine)
+    outcome = run_job(job, KeyLabel.of(bulk_marker), engine)
     assert outcome.whole
     assert outcome.already_done >= 2

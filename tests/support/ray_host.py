@@ -10,8 +10,9 @@ import os
 import sys
 from pathlib import Path
 
+from regionmarker import RegionMarker
 from regionmarker.bulk.job import Job
-from regionmarker.bulk.manifest import KeyName
+from regionmarker.bulk.manifest import KeyLabel
 from regionmarker.bulk.ray_engine import ray_engine
 from regionmarker.bulk.run import run_job
 from regionmarker.errors import RegionMarkerError
@@ -22,7 +23,7 @@ from regionmarker.ray_cluster import import_ray, start_ray
 def mark(job: dict, reference: dict, named_by: dict | None = None) -> dict:
     plan, key = Job(**job), KeyReference(**reference)
     named = KeyReference(**named_by) if named_by else key
-    outcome = run_job(plan, KeyName.of(named.open()), ray_engine(plan, key, workers=2))
+    outcome = run_job(plan, KeyLabel.of(RegionMarker.from_opened(named.open())), ray_engine(plan, key, workers=2))
     return {"manifest": outcome.manifest, "already_done": outcome.already_done}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from regionmarker import RegionMarker
 from regionmarker.bulk.job import Job
-from regionmarker.bulk.manifest import KeyName
+from regionmarker.bulk.manifest import KeyLabel
 from regionmarker.bulk.run import local_engine, run_job
 from regionmarker.keys.commitment import serving_with_commitment
 from regionmarker.keys.files import save_serving
@@ -71,7 +71,7 @@ def mark(bulk_marker):
         chosen = marker or bulk_marker
         chosen = RegionMarker.from_key(chosen.key_) if "key_" in vars(chosen) else chosen
         chosen.set_params(normalise=job.normalise)
-        return run_job(job, KeyName.of(chosen), local_engine(job, chosen, workers), force=force)
+        return run_job(job, KeyLabel.of(chosen), local_engine(job, chosen, workers), force=force)
 
     return call
 

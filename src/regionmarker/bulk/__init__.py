@@ -1,7 +1,15 @@
 """Bulk marking: files of vectors in, marked Parquet out, on one machine or on Ray.
 
-Read in this order: :mod:`~regionmarker.bulk.storage` (where files are), :mod:`~regionmarker.bulk.formats` (what a shard
-can be), :mod:`~regionmarker.bulk.job` (which shards, marked how), :mod:`~regionmarker.bulk.batch` (a batch),
-:mod:`~regionmarker.bulk.shard` (a file), :mod:`~regionmarker.bulk.manifest` (what was done),
-:mod:`~regionmarker.bulk.run` (the whole), :mod:`~regionmarker.bulk.ray_engine` (the same on a cluster).
+    job.py             what to mark and how, its shards, where it reads and writes
+    storage.py         a folder of files, and the local one
+    remote_storage.py  one behind an fsspec URL
+    formats.py         what a shard can be
+    run.py             the whole job: resumes, marks on this machine
+    ray_engine.py      the same on a Ray cluster
+    shard.py           one file
+    pipeline.py        its steps, at the same time
+    batch.py           its rows
+    manifest.py        what was done
+
+What a second run finds done stays done, and both engines write the same bytes.
 """

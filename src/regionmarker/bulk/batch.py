@@ -1,4 +1,4 @@
-"""Mark the rows of one batch: null rows stay null, rows that cannot be marked are told apart."""
+"""Mark the rows of one batch: null rows stay null, and rows that cannot be marked are kept apart."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class MarkedRows:
     """A batch after marking."""
 
     served: Any  # the record batch to write: without the bad rows
-    aside: Any  # the bad rows as they came, if there are any
-    places: tuple[int, ...]  # the bad rows' places in the batch
+    set_aside: Any  # the bad rows as they came, if there are any
+    bad_rows: tuple[int, ...]  # their numbers in the batch
     reason: str  # what is wrong with the first of them
 
 
@@ -72,31 +72,31 @@ class RowMarker:
             bad = self._bad(batch)  # (n,)
             if not bad.any():
                 raise
-            places = tuple(int(place) for place in np.flatnonzero(bad))
-            good, aside = (batch.filter(pa.array(mask)) for mask in (~bad, bad))
-            return MarkedRows(self._marked(good), aside, places, self._reason(batch, places[0], str(error)))
+            numbers = tuple(int(row) for row in np.flatnonzero(bad))
+            good, set_aside = (batch.filter(pa.array(mask)) for mask in (~bad, bad))
+            return MarkedRows(self._marked(good), set_aside, numbers, self._reason(batch, numbers[0], str(error)))
 
     def _marked(self, batch: Any) -> Any:
-        place = batch.schema.get_field_index(self.column)
-        column = batch.column(place)
+        index = batch.schema.get_field_index(self.column)
+        column = batch.column(index)
         present = column.drop_null() if column.null_count else column
         if not len(present):
             return batch
         matrix = list_matrix(present)  # (n, D)
         if self.tenant_column is None:
-            served = self.marker.transform(matrix, tenant=self.tenant, out=_room(matrix.shape))
+            served = self.marker.transform(matrix, tenant=self.tenant, out=_empty_matrix(matrix.shape))
         else:
             tenants = batch.column(self.tenant_column)
             served = self._by_tenant(matrix, tenants.filter(column.is_valid()) if column.null_count else tenants)
         marked = _as_lists(served.astype(matrix.dtype, copy=False), column)
-        return batch.set_column(place, batch.schema.field(place), marked)
+        return batch.set_column(index, batch.schema.field(index), marked)
 
     def _by_tenant(self, matrix: AnyArray, tenants: Any) -> AnyArray:
         if tenants.null_count:
             raise InputError("a row has no tenant")
         coded = tenants if pa.types.is_dictionary(tenants.type) else tenants.dictionary_encode()
         codes = coded.indices.to_numpy(zero_copy_only=False)  # (n,)
-        served = _room(matrix.shape)
+        served = _empty_matrix(matrix.shape)
         order = np.argsort(codes, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
             served[rows] = self.marker.transform(matrix[rows], tenant=coded.dictionary[int(codes[rows[0]])].as_py())
@@ -114,10 +114,10 @@ class RowMarker:
         matrix = np.asarray(column.filter(pa.array(whole)).flatten().to_numpy(zero_copy_only=False)).reshape(-1, width)
         bad[whole] = bad_rows(matrix, normalise=self.marker.normalise)
         if self.tenant_column is not None:
-            bad |= valid & self._nameless(batch.column(self.tenant_column))
+            bad |= valid & self._unknown_tenants(batch.column(self.tenant_column))
         return bad
 
-    def _nameless(self, tenants: Any) -> AnyArray:
+    def _unknown_tenants(self, tenants: Any) -> AnyArray:
         """Say which rows have no tenant, or one that the key cannot mark for, (n,)."""
         names = tenants.to_pylist()
         known = {name: self._is_known(name) for name in set(names)}
@@ -132,33 +132,33 @@ class RowMarker:
             return False
         return True
 
-    def _reason(self, batch: Any, place: int, said: str) -> str:
-        """Say what is wrong with the bad row at ``place``; ``said`` is the first complaint of the whole batch."""
-        vector = batch.column(self.column)[place]
+    def _reason(self, batch: Any, row: int, said: str) -> str:
+        """Say what is wrong with a bad row; ``said`` is the first complaint of the whole batch."""
+        vector = batch.column(self.column)[row]
         width = self.marker.n_features_in_
         if len(vector) != width:
             return f"has {len(vector)} numbers, but the key was made for width {width}"
-        tenant = None if self.tenant_column is None else batch.column(self.tenant_column)[place].as_py()
+        tenant = None if self.tenant_column is None else batch.column(self.tenant_column)[row].as_py()
         try:
-            self.marker.transform(list_matrix(batch.column(self.column).slice(place, 1)), tenant=tenant or self.tenant)
+            self.marker.transform(list_matrix(batch.column(self.column).slice(row, 1)), tenant=tenant or self.tenant)
         except InputError as error:
             text = str(error)
             return text.removeprefix("row 0 ").partition(": an embedding")[0] if text.startswith("row 0 ") else text
         return said if tenant is not None or self.tenant_column is None else "has no tenant"
 
 
-def _room(shape: tuple[int, ...]) -> Floats:
+def _empty_matrix(shape: tuple[int, ...]) -> Floats:
     """Take memory from Arrow's pool, which gives it back; the C library keeps some for every thread that there was."""
     rows, width = shape
-    room: Floats = np.frombuffer(pa.allocate_buffer(4 * rows * width), dtype=np.float32).reshape(shape)
-    return room
+    matrix: Floats = np.frombuffer(pa.allocate_buffer(4 * rows * width), dtype=np.float32).reshape(shape)
+    return matrix
 
 
 def _field(schema: Any, column: str, name: str) -> Any:
-    place = schema.get_field_index(column)
-    if place < 0:
+    index = schema.get_field_index(column)
+    if index < 0:
         raise InputError(f"{name} has no column {column}; it has {', '.join(schema.names)}")
-    return schema.field(place)
+    return schema.field(index)
 
 
 def _as_lists(served: AnyArray, column: Any) -> Any:
@@ -174,5 +174,5 @@ def _as_lists(served: AnyArray, column: Any) -> Any:
     if not column.null_count:
         return dense
     valid = column.is_valid().to_numpy(zero_copy_only=False)
-    places = np.where(valid, np.cumsum(valid) - 1, -1)
-    return dense.take(pa.array(places, mask=~valid))
+    rows = np.where(valid, np.cumsum(valid) - 1, -1)
+    return dense.take(pa.array(rows, mask=~valid))

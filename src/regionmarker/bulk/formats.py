@@ -23,6 +23,10 @@ SUFFIXES = {
 }  # fmt: skip
 LANCE = "lance"
 _READ_BYTES = 4 << 20
+_CODECS = {
+    "UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd", "LZ4": "lz4",
+    "LZ4_RAW": "lz4",
+}  # fmt: skip
 _IPC_MAGIC = b"ARROW1"
 
 
@@ -35,13 +39,13 @@ class Source(Protocol):
         """Yield record batches of at most ``rows`` rows."""
         ...
 
-    def layout(self, column: str) -> dict[str, Any]:
-        """Return the options of a Parquet writer that fit this shard."""
+    def writer_options(self, column: str) -> dict[str, Any]:
+        """Return the options of a Parquet writer that fit this shard; ``column`` holds the vectors."""
         ...
 
 
 @contextlib.contextmanager
-def opened(path: Path, kind: str, column: str, part: int = 0) -> Iterator[Source]:
+def open_shard(path: Path, kind: str, column: str, part: int = 0) -> Iterator[Source]:
     """Open a shard: ``kind`` is one of the formats, ``part`` the fragment of a Lance data set."""
     with contextlib.ExitStack() as stack:
         with reading(path):
@@ -106,22 +110,16 @@ class ParquetSource:
         with reading(self._path):
             yield from self._file.iter_batches(batch_size=rows)
 
-    def layout(self, column: str) -> dict[str, Any]:
+    def writer_options(self, column: str) -> dict[str, Any]:
         """Keep each column's codec. Dictionaries and statistics help everything but vectors."""
         metadata = self._file.metadata
         if not metadata.num_row_groups:
             return {}
         group = metadata.row_group(0)
-        chunks = [group.column(place) for place in range(group.num_columns)]
+        chunks = [group.column(number) for number in range(group.num_columns)]
         codecs = {chunk.path_in_schema: _CODECS.get(chunk.compression, "zstd") for chunk in chunks}
         others = [path for path in codecs if not path.startswith(f"{column}.")]
         return {"compression": codecs, "use_dictionary": others, "write_statistics": others}
-
-
-_CODECS = {
-    "UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd", "LZ4": "lz4",
-    "LZ4_RAW": "lz4",
-}  # fmt: skip
 
 
 class ArrowSource:
@@ -145,7 +143,7 @@ class ArrowSource:
                 for start in range(0, len(batch), rows):
                     yield batch.slice(start, rows)
 
-    def layout(self, column: str) -> dict[str, Any]:  # noqa: ARG002 - the same for all columns
+    def writer_options(self, column: str) -> dict[str, Any]:  # noqa: ARG002 - the same for all columns
         """Return the writer's defaults."""
         return {}
 
@@ -170,7 +168,7 @@ class NumpySource:
                 values = pa.FixedSizeListArray.from_arrays(pa.array(block.reshape(-1)), block.shape[1])
                 yield pa.record_batch([values], schema=self.schema)
 
-    def layout(self, column: str) -> dict[str, Any]:  # noqa: ARG002 - there is one column
+    def writer_options(self, column: str) -> dict[str, Any]:  # noqa: ARG002 - there is one column
         """Vectors alone: nothing compresses."""
         return {"compression": "none", "use_dictionary": False, "write_statistics": False}
 
@@ -188,7 +186,7 @@ class LanceSource:
         with reading(self._path):
             yield from self._fragment.to_batches(batch_size=rows)
 
-    def layout(self, column: str) -> dict[str, Any]:  # noqa: ARG002 - the same for all columns
+    def writer_options(self, column: str) -> dict[str, Any]:  # noqa: ARG002 - the same for all columns
         """Return the writer's defaults."""
         return {}
 

@@ -1,4 +1,4 @@
-"""What a job did: one entry a shard, and one manifest over all of them, the same whichever engine did the work.
+"""What a job did: one entry per shard, and one manifest over all of them, the same whichever engine did the work.
 
 A manifest holds no time, no machine and no path, so that two runs of one job are equal exactly when their manifests
 are.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from regionmarker.bulk.job import Job, Layout, Shard
+from regionmarker.bulk.job import Job, JobPaths, Shard
 from regionmarker.errors import InputError
 from regionmarker.keys.commitment import commit
 from regionmarker.marking.marker import RegionMarker
@@ -21,7 +21,7 @@ DONE, REFUSED = "done", "refused"
 
 
 @dataclass(frozen=True)
-class KeyName:
+class KeyLabel:
     """What may be said of the key that a job marks with."""
 
     id: str
@@ -30,7 +30,7 @@ class KeyName:
     test: bool
 
     @classmethod
-    def of(cls, marker: RegionMarker) -> KeyName:
+    def of(cls, marker: RegionMarker) -> KeyLabel:
         """Name the key that a marker holds."""
         if "key_" in vars(marker):
             key = marker.key_
@@ -90,17 +90,17 @@ class Entry:
 class JobFile:
     """The job that a target belongs to; a second run must be the same job, or say that it starts anew."""
 
-    def __init__(self, layout: Layout, job: Job, key: KeyName) -> None:
-        self._layout = layout
-        self._name = f"{layout.state}/job.json"
+    def __init__(self, paths: JobPaths, job: Job, key: KeyLabel) -> None:
+        self._target = paths.target
+        self._name = f"{paths.state}/job.json"
         self.document: dict[str, Any] = {"format": FORMAT, "key": asdict(key), "settings": job.settings()}
 
     def belongs(self) -> bool:
         """Tell whether the target is this job's already; refuse one that is another's."""
-        content = self._layout.target.read(self._name)
+        content = self._target.read(self._name)
         if content is None:
             return False
-        where = self._layout.target.where
+        where = self._target.where
         try:
             before = json.loads(content)
             key, settings = before["key"], before["settings"]
@@ -122,11 +122,11 @@ class JobFile:
 
     def write(self) -> None:
         """Say whose the target is."""
-        self._layout.target.write(self._name, json.dumps(self.document, indent=1).encode())
+        self._target.write(self._name, json.dumps(self.document, indent=1).encode())
 
 
 def _same_key(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Compare two keys' names; a serving key of the first days does not know its commitment."""
+    """Compare two keys' labels; a serving key of the first days does not know its commitment."""
     commitments = {one.get("commitment"), other.get("commitment")} - {None}
     return len(commitments) < 2 and all(one.get(name) == other.get(name) for name in ("id", "public_salt", "test"))
 
@@ -152,8 +152,8 @@ def manifest(document: dict[str, Any], entries: Sequence[Entry]) -> dict[str, An
     }
 
 
-def write_manifest(layout: Layout, document: dict[str, Any], entries: Sequence[Entry]) -> dict[str, Any]:
+def write_manifest(paths: JobPaths, document: dict[str, Any], entries: Sequence[Entry]) -> dict[str, Any]:
     """Write the manifest in one step and return it."""
     content = json.dumps(manifest(document, entries), indent=1, ensure_ascii=False).encode() + b"\n"
-    layout.target.write(layout.manifest, content)
+    paths.target.write(paths.manifest, content)
     return dict(json.loads(content))

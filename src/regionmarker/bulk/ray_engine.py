@@ -12,10 +12,10 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
-from regionmarker.bulk.job import Job, Shard, lay_out
+from regionmarker.bulk.job import Job, JobPaths, Shard
 from regionmarker.bulk.manifest import Entry
 from regionmarker.bulk.run import Engine
 from regionmarker.bulk.shard import ShardMarker
@@ -26,7 +26,7 @@ from regionmarker.ray_cluster import first_line, ray_cluster
 
 
 class ShardWorker:
-    """A worker of the pool. Made once in each process; the key that it opens stays there."""
+    """A worker of the pool. Made once in each process; it opens the key when it first needs it, and keeps it there."""
 
     def __init__(self, job: Job, reference: KeyReference) -> None:
         self._job = job
@@ -34,9 +34,9 @@ class ShardWorker:
 
     @cached_property
     def _shard_marker(self) -> ShardMarker:
-        marker = _opened_once(self._reference)
+        marker = RegionMarker.from_opened(self._reference.open())
         marker.set_params(normalise=self._job.normalise or marker.normalise)
-        return ShardMarker(self._job, lay_out(self._job), marker)
+        return ShardMarker(self._job, JobPaths.of(self._job), marker)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Mark one shard; an error travels as its sentence, because Ray would add a traceback and the arguments."""
@@ -47,14 +47,8 @@ class ShardWorker:
         return {"entry": entry.to_json().decode(), "error": "", "outside": False}
 
 
-@lru_cache(maxsize=8)
-def _opened_once(reference: KeyReference) -> RegionMarker:
-    """Open a key once in this process, however many tasks ask for it."""
-    return RegionMarker.from_opened(reference.open())
-
-
 def ray_engine(job: Job, reference: KeyReference, *, address: str | None = None, workers: int | None = None) -> Engine:
-    """Mark on a Ray cluster, by default one of its own on this machine, one shard a worker at a time."""
+    """Mark on a Ray cluster, by default one of its own on this machine, one shard per worker at a time."""
     for where in (job.source, job.target):
         if where.startswith("memory://"):
             raise InputError(f"{where} lies in the memory of one process, where Ray's workers cannot reach it")

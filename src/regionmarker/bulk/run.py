@@ -10,28 +10,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from regionmarker.bulk.formats import digest
-from regionmarker.bulk.job import Job, Layout, Shard, lay_out
-from regionmarker.bulk.lock import locked
-from regionmarker.bulk.manifest import DONE, Entry, JobFile, KeyName, write_manifest
+from regionmarker.bulk.job import Job, JobPaths, Shard
+from regionmarker.bulk.manifest import DONE, Entry, JobFile, KeyLabel, write_manifest
 from regionmarker.bulk.shard import ShardMarker, Stopped
-from regionmarker.bulk.storage import LocalPlace
 from regionmarker.errors import InputError
 from regionmarker.marking.marker import RegionMarker
 
 Engine = Callable[[tuple[Shard, ...], Callable[[int], None]], Iterable[Entry]]
-"""Marks shards, tells of rows as they are done where it can, and yields each shard's entry when it is written."""
+"""Marks shards, reports rows as they are done where it can, and yields each shard's entry when it is written."""
 
 
 @dataclass(frozen=True)
-class Progress:
-    """What a job tells while it runs."""
+class JobProgress:
+    """What a job reports while it runs."""
 
     on_plan: Callable[[int, int], None] = lambda _total_bytes, _done_bytes: None
     on_rows: Callable[[int], None] = lambda _rows: None
     on_shard: Callable[[Shard, Entry], None] = lambda _shard, _entry: None
 
 
-SILENT = Progress()
+SILENT = JobProgress()
 
 
 @dataclass(frozen=True)
@@ -49,32 +47,38 @@ class Outcome:
         return not self.refused and not self.manifest["totals"]["rows_set_aside"]
 
 
-def run_job(job: Job, key: KeyName, engine: Engine, *, force: bool = False, progress: Progress = SILENT) -> Outcome:
+def run_job(job: Job, key: KeyLabel, engine: Engine, *, force: bool = False, progress: JobProgress = SILENT) -> Outcome:
     """Run a job with an engine, or go on with one that was cut short."""
-    layout = lay_out(job)
-    shards = layout.shards()
-    if layout.name is not None and layout.target.facts(layout.name) is not None and not force:
+    paths = JobPaths.of(job)
+    shards = paths.shards()
+    if paths.target_file is not None and paths.target.info(paths.target_file) is not None and not force:
         raise InputError(f"{job.target} exists already: choose another name, or use --force")
-    with locked(layout.target, layout.lock):
+    with paths.target.lock(paths.lock):
         try:
-            return _run(job, layout, shards, key, engine, force, progress)
+            return _run(job, paths, shards, key, engine, force, progress)
         finally:
-            _sweep(layout)
-            if layout.single:
-                layout.target.remove(layout.state)
+            paths.target.remove_partial(paths.state, paths.manifest)
+            if paths.is_one_file:
+                paths.target.remove(paths.state)
 
 
 def _run(
-    job: Job, layout: Layout, shards: tuple[Shard, ...], key: KeyName, engine: Engine, force: bool, progress: Progress
+    job: Job,
+    paths: JobPaths,
+    shards: tuple[Shard, ...],
+    key: KeyLabel,
+    engine: Engine,
+    force: bool,
+    progress: JobProgress,
 ) -> Outcome:
-    job_file = JobFile(layout, job, key)
-    _sweep(layout)  # after a run that was killed
+    job_file = JobFile(paths, job, key)
+    paths.target.remove_partial(paths.state, paths.manifest)  # after a run that was killed
     if force:
-        layout.target.remove(f"{layout.state}/entries")
+        paths.target.remove(f"{paths.state}/entries")
     elif not job_file.belongs():
-        _refuse_strangers(layout, job)
+        _refuse_strangers(paths, job)
     job_file.write()
-    done = {} if force else _finished(layout, shards)
+    done = {} if force else _finished(paths, shards)
     missing = tuple(shard for shard in shards if shard.name not in done)
     by_name = {shard.name: shard for shard in shards}
     progress.on_plan(sum(shard.bytes for shard in shards), sum(by_name[name].bytes for name in done))
@@ -83,52 +87,42 @@ def _run(
         entries[entry.shard] = entry
         progress.on_shard(by_name[entry.shard], entry)
     refused = tuple(entry for _, entry in sorted(entries.items()) if entry.status != DONE)
-    if layout.single and refused:
+    if paths.is_one_file and refused:
         raise InputError(str(refused[0].reason))
-    whole = write_manifest(layout, job_file.document, list(entries.values()))
-    return Outcome(whole, layout.manifest, len(done), refused)
+    whole = write_manifest(paths, job_file.document, list(entries.values()))
+    return Outcome(whole, paths.manifest, len(done), refused)
 
 
-def _sweep(layout: Layout) -> None:
-    """Remove what is not whole: shards that were being written, small files that were. Stores hold no such thing."""
-    if not isinstance(layout.target, LocalPlace):
-        return
-    layout.target.remove(layout.partial)
-    state = layout.target.root / layout.state
-    for left in [*state.rglob(".*.tmp"), *layout.target.root.glob(f".{layout.manifest}.*.tmp")]:
-        left.unlink(missing_ok=True)
-
-
-def _refuse_strangers(layout: Layout, job: Job) -> None:
+def _refuse_strangers(paths: JobPaths, job: Job) -> None:
     """Refuse a folder that holds something already, and nothing says that it is this job's."""
-    if layout.single or (isinstance(layout.target, LocalPlace) and not layout.target.root.exists()):
+    if paths.is_one_file:
         return
-    found = [file.name for file in layout.target.files() if not file.name.startswith(f"{layout.state}/")]
+    found = [file.name for file in paths.target.files() if not file.name.startswith(f"{paths.state}/")]
     if found:
         raise InputError(
             f"{job.target} holds {found[0]} already, and no job of ours: choose an empty folder, or use --force"
         )
 
 
-def _finished(layout: Layout, shards: tuple[Shard, ...]) -> dict[str, Entry]:
+def _finished(paths: JobPaths, shards: tuple[Shard, ...]) -> dict[str, Entry]:
     """Return the entries of the shards that need no work, after a look at both of their ends."""
     done = {}
     for shard in shards:
-        entry = Entry.from_json(layout.target.read(layout.entry(shard)))
+        entry = Entry.from_json(paths.target.read(paths.entry(shard)))
         if entry is None or entry.status != DONE:
             continue
-        _refuse_changed_input(layout, shard, entry)
-        written = layout.target.facts(shard.name)
+        _refuse_changed_input(paths, shard, entry)
+        written = paths.target.info(shard.name)
         if written is not None and written.bytes == entry.output_bytes:
             done[shard.name] = entry
-    _refuse_lost_input(layout, shards)
+    _refuse_lost_input(paths, shards)
     return done
 
 
-def _refuse_changed_input(layout: Layout, shard: Shard, entry: Entry) -> None:
+def _refuse_changed_input(paths: JobPaths, shard: Shard, entry: Entry) -> None:
     if (entry.input_bytes, entry.input_stamp) == (shard.bytes, shard.stamp):
         return
-    with layout.source.fetched(shard.source) as path:  # touched, or copied anew: its bytes decide
+    with paths.source.open_local(shard.source) as path:  # touched, or copied anew: its bytes decide
         if entry.input_sha256 == digest(path, shard.kind, shard.part):
             return
     raise InputError(
@@ -137,15 +131,15 @@ def _refuse_changed_input(layout: Layout, shard: Shard, entry: Entry) -> None:
     )
 
 
-def _refuse_lost_input(layout: Layout, shards: tuple[Shard, ...]) -> None:
-    prefix, known = f"{layout.state}/entries/", {shard.name for shard in shards}
-    for file in layout.target.files():
+def _refuse_lost_input(paths: JobPaths, shards: tuple[Shard, ...]) -> None:
+    prefix, known = f"{paths.state}/entries/", {shard.name for shard in shards}
+    for file in paths.target.files():
         name = file.name.removeprefix(prefix).removesuffix(".json")
         if not file.name.startswith(prefix) or name in known:
             continue
-        entry = Entry.from_json(layout.target.read(file.name))
+        entry = Entry.from_json(paths.target.read(file.name))
         if entry is None or entry.status != DONE:
-            layout.target.remove(file.name)  # of a shard that was refused: nothing of it is in the output
+            paths.target.remove(file.name)  # of a shard that was refused: nothing of it is in the output
         else:
             raise InputError(
                 f"{name} was marked before, but its input is gone: put it back, choose another output, "
@@ -158,7 +152,7 @@ def local_engine(job: Job, marker: RegionMarker, workers: int | None = None) -> 
     count = workers or max(2, (os.cpu_count() or 2) // 2)
 
     def mark(shards: tuple[Shard, ...], on_rows: Callable[[int], None]) -> Iterator[Entry]:
-        shard_marker = ShardMarker(job, lay_out(job), marker, threading.Event())
+        shard_marker = ShardMarker(job, JobPaths.of(job), marker, threading.Event())
         with ThreadPoolExecutor(count) as pool:
             waiting = {pool.submit(shard_marker.mark, shard, on_rows) for shard in shards}
             try:

@@ -1,10 +1,14 @@
-"""Rows that cannot be marked, kept as they came, with their numbers, away from what is served."""
+"""Mark one shard: read, mark, write and digest at the same time, then commit the whole file.
+
+Rows that cannot be marked are set aside as they came, with their numbers, away from what is served.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,24 +17,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from regionmarker.bulk.batch import MarkedRows, RowMarker
-from regionmarker.bulk.formats import LANCE, Source, digest, opened
-from regionmarker.bulk.job import SET_ASIDE, Job, Layout, Shard
+from regionmarker.bulk.formats import LANCE, Source, digest, open_shard
+from regionmarker.bulk.job import SET_ASIDE, Job, JobPaths, Shard
 from regionmarker.bulk.manifest import DONE, Entry
-from regionmarker.bulk.pipeline import DigestingFile, Running, ahead, writing
-from regionmarker.errors import InputError, OutsideError, RegionMarkerError
+from regionmarker.bulk.pipeline import DigestingFile, prefetch, writing
+from regionmarker.errors import InputError, OutsideError
 from regionmarker.marking.marker import RegionMarker
 
 ROW_COLUMN = "regionmarker_row"
-_NAMED = 100
+BATCH_BYTES = 16 << 20
+_BATCH_ROWS = (64, 65_536)
+_NAMED = 100  # rows that the manifest names
 
 
-class Aside:
+class SetAsideRows:
     """The bad rows of one shard. They go to a Parquet file with one more column, the row's number in the input."""
 
-    def __init__(self, layout: Layout, shard: Shard, stack: contextlib.ExitStack) -> None:
-        self._layout = layout
-        self._shard = shard
-        self._place, self._name = layout.aside(shard)
+    def __init__(self, paths: JobPaths, shard: Shard, stack: contextlib.ExitStack) -> None:
+        self._paths = paths
+        self._storage, self._name = paths.set_aside(shard)
         self._stack = stack
         self._writer: Any = None
         self._path: Any = None
@@ -40,31 +45,25 @@ class Aside:
 
     def add(self, found: MarkedRows, first_row: int) -> None:
         """Take in the bad rows of a batch."""
-        numbers = [first_row + place for place in found.places]
+        numbers = [first_row + row for row in found.bad_rows]
         self.reason = self.reason or f"row {numbers[0]} {found.reason}"
         self.first = (*self.first, *numbers)[:_NAMED]
         self.count += len(numbers)
-        numbered = found.aside.append_column(ROW_COLUMN, pa.array(numbers, pa.int64()))
-        with writing(self._place.where, self._name):
+        numbered = found.set_aside.append_column(ROW_COLUMN, pa.array(numbers, pa.int64()))
+        with writing(self._storage.where, self._name):
             if self._writer is None:
-                self._path = self._stack.enter_context(self._layout.target.scratch(self._layout.partial))
+                self._path = self._stack.enter_context(self._paths.target.new_file(self._paths.state))
                 self._writer = self._stack.enter_context(pq.ParquetWriter(self._path, numbered.schema))
             self._writer.write_batch(numbered)
 
-    def publish(self) -> None:
-        """Put the file in its place, or remove what an earlier run put there."""
+    def commit(self) -> None:
+        """Commit the file, or remove what an earlier run committed."""
         if self._writer is None:
-            self._place.remove(self._name)
+            self._storage.remove(self._name)
             return
-        with writing(self._place.where, self._name):
+        with writing(self._storage.where, self._name):
             self._writer.close()
-        self._place.publish(self._path, self._name)
-
-
-# Mark one shard: read, mark, write and digest at the same time, then put the whole file in its place.
-
-BATCH_BYTES = 16 << 20
-_BATCH_ROWS = (64, 65_536)
+        self._storage.commit(self._path, self._name)
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: the job was told to end
@@ -76,54 +75,51 @@ class ShardMarker:
     """Marks the shards of one job with one key; safe to use from several threads."""
 
     job: Job
-    layout: Layout
+    paths: JobPaths
     marker: RegionMarker
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def mark(self, shard: Shard, on_rows: Callable[[int], None] = lambda _rows: None) -> Entry:
         """Mark one shard and write its entry down; a shard that cannot be marked is refused, and the entry says why."""
-        with self.layout.source.fetched(shard.source) as path:
-            digesting = Running(lambda: digest(path, shard.kind, shard.part))
+        with self.paths.source.open_local(shard.source) as path, ThreadPoolExecutor(1) as pool:
+            digesting = pool.submit(digest, path, shard.kind, shard.part)
             try:
                 entry = self._mark(shard, path, digesting, on_rows)
             except InputError as error:
                 entry = Entry.refused(shard, str(error).replace(str(path), shard.source))
-            finally:
-                with contextlib.suppress(RegionMarkerError):
-                    digesting.result()  # it still reads the file
-        self.layout.target.write(self.layout.entry(shard), entry.to_json())
+        self.paths.target.write(self.paths.entry(shard), entry.to_json())
         return entry
 
-    def _mark(self, shard: Shard, path: Path, digesting: Running[str], on_rows: Callable[[int], None]) -> Entry:
-        target = self.layout.target
+    def _mark(self, shard: Shard, path: Path, digesting: Future[str], on_rows: Callable[[int], None]) -> Entry:
+        target = self.paths.target
         with contextlib.ExitStack() as stack:
-            partial = stack.enter_context(target.scratch(self.layout.partial))
-            source = stack.enter_context(opened(path, shard.kind, self.job.column, shard.part))
-            aside = Aside(self.layout, shard, stack)
-            rows, sha256 = self._write(shard, source, partial, aside, on_rows)
+            written = stack.enter_context(target.new_file(self.paths.state))
+            source = stack.enter_context(open_shard(path, shard.kind, self.job.column, shard.part))
+            set_aside = SetAsideRows(self.paths, shard, stack)
+            rows, sha256 = self._write(shard, source, written, set_aside, on_rows)
             input_sha256 = digesting.result()
             self._check_unchanged(shard)
             if self.job.verify_output:
-                self._verify(shard, path, partial)
-            size = partial.stat().st_size
+                self._verify(shard, path, written)
+            size = written.stat().st_size
             if self.job.on_bad_row == SET_ASIDE:
-                aside.publish()
-            target.publish(partial, shard.name)
+                set_aside.commit()
+            target.commit(written, shard.name)
         return Entry(
             shard.name, shard.source, shard.part, DONE, None, shard.bytes, shard.stamp, input_sha256,
-            size, sha256, rows, aside.count, aside.first, aside.reason,
+            size, sha256, rows, set_aside.count, set_aside.first, set_aside.reason,
         )  # fmt: skip
 
     def _write(
-        self, shard: Shard, source: Source, partial: Path, aside: Aside, on_rows: Callable[[int], None]
+        self, shard: Shard, source: Source, written: Path, set_aside: SetAsideRows, on_rows: Callable[[int], None]
     ) -> tuple[int, str]:
         rows = 0
         # Compliant names would call every list's items "element", whatever they were called before.
-        options = {**source.layout(self.job.column), "use_compliant_nested_type": False}
+        options = {**source.writer_options(self.job.column), "use_compliant_nested_type": False}
         with (
-            ahead(self._marked(shard, source, aside)) as batches,
-            writing(self.layout.target.where, shard.name),
-            DigestingFile(partial) as file,
+            prefetch(self._marked(shard, source, set_aside)) as batches,
+            writing(self.paths.target.where, shard.name),
+            DigestingFile(written) as file,
         ):
             with pq.ParquetWriter(file, source.schema, **options) as writer:
                 for batch in batches:
@@ -132,27 +128,27 @@ class ShardMarker:
                     on_rows(len(batch))
             return rows, file.hexdigest()
 
-    def _marked(self, shard: Shard, source: Source, aside: Aside | None) -> Iterator[Any]:
-        """Yield the batches to serve; bad rows go to ``aside`` where there is one."""
+    def _marked(self, shard: Shard, source: Source, set_aside: SetAsideRows | None) -> Iterator[Any]:
+        """Yield the batches to serve; bad rows go to ``set_aside`` where there is one."""
         row_marker = RowMarker(self.marker, self.job.column, self.job.tenant, self.job.tenant_column)
         row_marker.check(source.schema, shard.source)
         row = 0
-        with ahead(source.batches(_rows_a_batch(self.marker.n_features_in_))) as batches:
+        with prefetch(source.batches(_rows_per_batch(self.marker.n_features_in_))) as batches:
             for batch in batches:
                 if self.stopped.is_set():
                     raise Stopped
                 found = row_marker.mark(batch)
-                if found.places and aside is not None:
-                    self._note(shard, found, row, aside)
+                if found.bad_rows and set_aside is not None:
+                    self._note(shard, found, row, set_aside)
                 if len(found.served):
                     yield found.served
                 row += len(batch)
 
-    def _note(self, shard: Shard, found: MarkedRows, first_row: int, aside: Aside) -> None:
+    def _note(self, shard: Shard, found: MarkedRows, first_row: int, set_aside: SetAsideRows) -> None:
         if self.job.on_bad_row == SET_ASIDE:
-            aside.add(found, first_row)
+            set_aside.add(found, first_row)
             return
-        number, more = first_row + found.places[0], len(found.places) - 1
+        number, more = first_row + found.bad_rows[0], len(found.bad_rows) - 1
         others = f" (and {more} more in its batch)" if more else ""
         raise InputError(
             f"{shard.source}: row {number} {found.reason}{others}; mend it, or use --on-bad-row set-aside"
@@ -162,21 +158,21 @@ class ShardMarker:
     def _check_unchanged(self, shard: Shard) -> None:
         if shard.kind == LANCE:
             return  # a fragment's files are never written twice
-        now = self.layout.source.facts(shard.source)
+        now = self.paths.source.info(shard.source)
         if now is None or (now.bytes, now.stamp) != (shard.bytes, shard.stamp):
             raise InputError(f"{shard.source} changed while it was read: run again when it is at rest")
 
-    def _verify(self, shard: Shard, path: Path, partial: Path) -> None:
+    def _verify(self, shard: Shard, path: Path, written: Path) -> None:
         """Mark the input again and compare it with what is on the disk; every batch is a row group there."""
         compared = 0
-        with opened(path, shard.kind, self.job.column, shard.part) as source:
+        with open_shard(path, shard.kind, self.job.column, shard.part) as source:
             for batch in self._marked(shard, source, None):
-                found = _row_group(partial, compared)
+                found = _row_group(written, compared)
                 if found is None or not _equal(found, pa.Table.from_batches([batch])):
                     break
                 compared += 1
             else:
-                if _row_group(partial, compared) is None:
+                if _row_group(written, compared) is None:
                     return
         raise OutsideError(
             f"{shard.name}: what was written is not what was meant, in row group {compared}; it was not put in place: "
@@ -193,7 +189,7 @@ def _row_group(path: Path, number: int) -> Any:
         return None
 
 
-def _rows_a_batch(width: int) -> int:
+def _rows_per_batch(width: int) -> int:
     least, most = _BATCH_ROWS
     return min(most, max(least, BATCH_BYTES // (4 * width)))
 

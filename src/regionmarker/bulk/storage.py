@@ -1,57 +1,66 @@
-"""Where shards lie: a local folder, or one behind an fsspec URL such as ``s3://bucket/vectors``.
+"""Where a job's files lie: what a storage does, and the one that is a folder of this machine.
 
-A shard is always worked on as a local file. From a URL it is fetched first and published when it is whole, so that
-every engine and every store runs the same code over the same bytes, and nothing half-written is ever visible.
+A shard is always worked on as a local file. It is opened as one, and committed when it is whole, so that every engine
+runs the same code over the same bytes wherever they lie, and nothing half-written is ever visible.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Protocol
 
-from regionmarker.bulk.spool import spool
-from regionmarker.errors import InputError, MissingExtraError, OutsideError
-from regionmarker.files import atomic_path, sync
+from regionmarker.errors import InputError, OutsideError
+from regionmarker.files import atomic_path, sync, try_lock
+
+_PARTIAL = "partial"
 
 
 @dataclass(frozen=True)
-class FileFacts:
+class FileInfo:
     """What a listing says of a file; ``stamp`` changes when the file does."""
 
-    name: str  # relative to the place, with forward slashes
+    name: str  # relative to the storage, with forward slashes
     bytes: int
     stamp: str
 
 
-class Place(Protocol):
+class Storage(Protocol):
     """A folder of files, wherever it is."""
 
     where: str
 
-    def files(self) -> list[FileFacts]:
+    def exists(self) -> bool:
+        """Tell whether files may be written here; an object store makes its folders by itself."""
+        ...
+
+    def files(self) -> list[FileInfo]:
         """List all files below, in order of name."""
         ...
 
-    def facts(self, name: str) -> FileFacts | None:
+    def info(self, name: str) -> FileInfo | None:
         """Return what is known of one file; None where there is none."""
         ...
 
-    def fetched(self, name: str) -> contextlib.AbstractContextManager[Path]:
-        """Give a file, or a folder on a local disk, as a local path."""
+    def open_local(self, name: str) -> contextlib.AbstractContextManager[Path]:
+        """Give a file as a local path, for as long as the block lasts."""
         ...
 
-    def scratch(self, folder: str) -> contextlib.AbstractContextManager[Path]:
-        """Give a new local path to write to; ``folder`` is where it belongs, relative to the place."""
+    def local_folder(self, name: str) -> Path | None:
+        """Return a folder as a local path; None where it is not on this machine."""
         ...
 
-    def publish(self, written: Path, name: str) -> None:
-        """Put a whole file in its place, in one step."""
+    def new_file(self, folder: str) -> contextlib.AbstractContextManager[Path]:
+        """Give a new local path to write to; ``folder`` is that of the job's own files."""
+        ...
+
+    def commit(self, written: Path, name: str) -> None:
+        """Move a whole file that was written to a new local path to its name, in one step."""
         ...
 
     def read(self, name: str) -> bytes | None:
@@ -66,90 +75,79 @@ class Place(Protocol):
         """Remove a file or a folder with all that is in it, if it is there."""
         ...
 
+    def remove_partial(self, folder: str, file: str) -> None:
+        """Remove what a killed job left half-written in the folder of its own files, and beside ``file``."""
+        ...
 
-def is_url(where: str) -> bool:
-    """Tell an fsspec URL from a path.
-
-    Examples
-    --------
-    >>> is_url("s3://bucket/vectors"), is_url("vectors/2024"), is_url("file:///vectors")
-    (True, False, True)
-    """
-    return "://" in where
+    def lock(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Hold the lock file ``name`` for as long as the block lasts, or say that another job holds it."""
+        ...
 
 
-def parent_and_name(where: str) -> tuple[str, str]:
-    """Split a path or URL into its folder and its last part.
-
-    Examples
-    --------
-    >>> parent_and_name("s3://bucket/a/b.parquet"), parent_and_name("b.parquet")
-    (('s3://bucket/a', 'b.parquet'), ('.', 'b.parquet'))
-    """
-    if not is_url(where):
-        path = Path(where)
-        return str(path.parent), path.name
-    head, _, name = where.rstrip("/").rpartition("/")
-    return head, name
+def busy(where: str) -> InputError:
+    """Return what a second job on one output is refused with."""
+    return InputError(f"another job is writing to {where}: wait for it, or choose another output")
 
 
-def open_place(where: str) -> Place:
-    """Return the folder at a path or an fsspec URL.
+class LocalStorage:
+    """A folder of this machine, or one that it mounts.
 
     Examples
     --------
-    >>> place = open_place("memory://example")
-    >>> place.write("a/b.txt", b"whole")
-    >>> [(file.name, file.bytes) for file in place.files()]
+    >>> import tempfile
+    >>> storage = LocalStorage(tempfile.mkdtemp())
+    >>> storage.write("a/b.txt", b"whole")
+    >>> [(file.name, file.bytes) for file in storage.files()]
     [('a/b.txt', 5)]
     """
-    if where.startswith(("file://", "local://")):
-        where = where.partition("://")[2]
-    return RemotePlace(where) if is_url(where) else LocalPlace(where)
-
-
-class LocalPlace:
-    """A folder of this machine, or one that it mounts."""
 
     def __init__(self, where: str) -> None:
         self.where = where
         self.root = Path(where)
 
-    def files(self) -> list[FileFacts]:
+    def exists(self) -> bool:
+        """Tell whether the folder is there."""
+        return self.root.is_dir()
+
+    def files(self) -> list[FileInfo]:
         """List all files below, in order of name."""
         paths = sorted(path for path in self.root.rglob("*") if path.is_file())
         names = [path.relative_to(self.root).as_posix() for path in paths]
-        return [facts for name in names if (facts := self.facts(name)) is not None]
+        return [info for name in names if (info := self.info(name)) is not None]
 
-    def facts(self, name: str) -> FileFacts | None:
+    def info(self, name: str) -> FileInfo | None:
         """Return what is known of one file; None where there is none."""
         try:
             found = (self.root / name).stat()
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return FileFacts(name, found.st_size, str(found.st_mtime_ns))
+        return FileInfo(name, found.st_size, str(found.st_mtime_ns))
 
     @contextlib.contextmanager
-    def fetched(self, name: str) -> Iterator[Path]:
+    def open_local(self, name: str) -> Iterator[Path]:
         """Give the file itself."""
         yield self.root / name
 
+    def local_folder(self, name: str) -> Path:
+        """Return the folder itself."""
+        return self.root / name
+
     @contextlib.contextmanager
-    def scratch(self, folder: str) -> Iterator[Path]:
-        """Give a path in ``folder``, on the same disk as the place; what is left there afterwards is removed."""
-        path = self.root / folder / f"{secrets.token_hex(8)}.tmp"
-        _made(path.parent)
+    def new_file(self, folder: str) -> Iterator[Path]:
+        """Give a path in ``folder``, on the same disk as the storage; what is left there afterwards is removed."""
+        path = self.root / folder / _PARTIAL / f"{secrets.token_hex(8)}.tmp"
+        _make_folder(path.parent)
         try:
             yield path
         finally:
             path.unlink(missing_ok=True)
 
-    def publish(self, written: Path, name: str) -> None:
-        """Move a file from the scratch folder to its place and see both to the disk."""
+    def commit(self, written: Path, name: str) -> None:
+        """Move a new file to its name and see both folders to the disk."""
         target = self.root / name
         try:
             sync(written)
-            _made(target.parent)
+            _make_folder(target.parent)
             written.replace(target)
             sync(target.parent)
         except OSError as error:
@@ -165,7 +163,7 @@ class LocalPlace:
     def write(self, name: str, content: bytes) -> None:
         """Write a small file in one step."""
         path = self.root / name
-        _made(path.parent)
+        _make_folder(path.parent)
         with atomic_path(path) as temporary:
             temporary.write_bytes(content)
 
@@ -178,113 +176,48 @@ class LocalPlace:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 path.unlink()
 
-
-class RemotePlace:
-    """A folder behind an fsspec URL. Credentials and end points come from the environment, as its driver documents."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where.rstrip("/")
-        self.files_at, self.root = _file_system(self.where)
-
-    def files(self) -> list[FileFacts]:
-        """List all files below, in order of name."""
-        with self._reaching():
-            self.files_at.invalidate_cache()
-            found = self.files_at.find(self.root, detail=True)
-        prefix = self.root.strip("/") + "/"
-        named = [(path.strip("/"), information) for path, information in found.items()]
-        return sorted(
-            (_facts(path.removeprefix(prefix), info) for path, info in named if path.startswith(prefix)),
-            key=lambda facts: facts.name,
-        )
-
-    def facts(self, name: str) -> FileFacts | None:
-        """Return what is known of one file; None where there is none."""
-        with self._reaching():
-            self.files_at.invalidate_cache()
-            try:
-                information = self.files_at.info(self._path(name))
-            except FileNotFoundError:
-                return None
-        return _facts(name, information) if information["type"] == "file" else None
+    def remove_partial(self, folder: str, file: str) -> None:
+        """Remove new files that were never committed, and small files that were being written."""
+        self.remove(f"{folder}/{_PARTIAL}")
+        for left in [*(self.root / folder).rglob(".*.tmp"), *self.root.glob(f".{file}.*.tmp")]:
+            left.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def fetched(self, name: str) -> Iterator[Path]:
-        """Give a local copy, for as long as the block lasts."""
-        with spool() as folder:
-            copy = folder / PurePosixPath(name).name
-            with self._reaching():
-                self.files_at.get_file(self._path(name), str(copy))
-            yield copy
-
-    @contextlib.contextmanager
-    def scratch(self, folder: str) -> Iterator[Path]:  # noqa: ARG002 - stores have no scratch of their own
-        """Give a path in a temporary folder of this machine."""
-        with spool() as local:
-            yield local / "shard.tmp"
-
-    def publish(self, written: Path, name: str) -> None:
-        """Upload a file; a store shows it when it is whole."""
-        with self._reaching():
-            self.files_at.makedirs(self._path(name).rpartition("/")[0], exist_ok=True)
-            self.files_at.put_file(str(written), self._path(name))
-        written.unlink()
-
-    def read(self, name: str) -> bytes | None:
-        """Return a small file's content; None where there is none."""
-        with self._reaching():
-            try:
-                return bytes(self.files_at.cat_file(self._path(name)))
-            except FileNotFoundError:
-                return None
-
-    def write(self, name: str, content: bytes) -> None:
-        """Write a small file in one step."""
-        with self._reaching():
-            self.files_at.pipe_file(self._path(name), content)
-
-    def remove(self, name: str) -> None:
-        """Remove a file or a folder with all that is in it, if it is there."""
-        with self._reaching(), contextlib.suppress(FileNotFoundError):
-            self.files_at.rm(self._path(name), recursive=True)
-
-    def _path(self, name: str) -> str:
-        return f"{self.root.rstrip('/')}/{name}"
-
-    @contextlib.contextmanager
-    def _reaching(self) -> Iterator[None]:
+    def lock(self, name: str) -> Iterator[None]:
+        """Hold the kernel's lock on a file: it is gone the moment its holder is, however that ends."""
+        path = self.root / name
+        descriptor = self._locked(path)
         try:
             yield
-        except OSError as error:
-            raise OutsideError(f"cannot reach {self.where}: {error.strerror or error}") from None
+        finally:
+            if _is_same_file(path, descriptor):
+                path.unlink()
+            os.close(descriptor)
+
+    def _locked(self, path: Path) -> int:
+        while True:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            except OSError as error:
+                raise OutsideError(f"cannot write to {self.where}: {error.strerror}") from None
+            if not try_lock(descriptor):
+                os.close(descriptor)
+                raise busy(self.where)
+            if _is_same_file(path, descriptor):
+                return descriptor
+            os.close(descriptor)  # its last holder removed it between our two steps: this is no longer the lock
 
 
-def _made(folder: Path) -> None:
+def _is_same_file(path: Path, descriptor: int) -> bool:
+    try:
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False
+
+
+def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutsideError(f"cannot make the folder {folder}: {error.strerror}") from None
-
-
-def _file_system(where: str) -> tuple[Any, str]:
-    try:
-        import fsspec
-    except ImportError:
-        raise MissingExtraError.for_module("fsspec", "bulk") from None
-    try:
-        found, root = fsspec.core.url_to_fs(where)
-    except (ImportError, ValueError) as error:  # a driver that is not installed, a protocol that nobody knows
-        raise InputError(f"cannot open {where}: {error}") from None
-    return found, root
-
-
-def _facts(name: str, information: dict[str, Any]) -> FileFacts:
-    stamps = (information[key] for key in ("ETag", "etag", "mtime", "LastModified", "created") if key in information)
-    return FileFacts(name, int(information["size"] or 0), _stamp(next(stamps, "")))
-
-
-def _stamp(value: object) -> str:
-    """Write a stamp one way: some drivers give a time as a number in listings and as a date elsewhere."""
-    if isinstance(value, datetime):
-        value = value.timestamp()
-    return f"{value:.3f}" if isinstance(value, float) else str(value).strip('"')

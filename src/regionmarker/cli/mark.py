@@ -24,7 +24,7 @@ from regionmarker.errors import InputError
 if TYPE_CHECKING:
     from regionmarker.bulk.job import Shard
     from regionmarker.bulk.manifest import Entry
-    from regionmarker.bulk.run import Progress
+    from regionmarker.bulk.run import JobProgress
 
 _SHOWN = 5
 
@@ -61,7 +61,7 @@ def mark(
     Example: regionmarker mark --key serving.rmkey vectors/ served/
     """
     from regionmarker.bulk.job import Job
-    from regionmarker.bulk.manifest import KeyName
+    from regionmarker.bulk.manifest import KeyLabel
     from regionmarker.bulk.run import local_engine, run_job
     from regionmarker.keys.files import KeyReference
     from regionmarker.marking.marker import RegionMarker
@@ -78,7 +78,7 @@ def mark(
             chosen = ray_engine(job, reference, address=address, workers=workers)
         else:
             chosen = local_engine(job, marker, workers)
-        outcome = run_job(job, KeyName.of(marker), chosen, force=force, progress=job_progress)
+        outcome = run_job(job, KeyLabel.of(marker), chosen, force=force, progress=job_progress)
     totals: dict[str, Any] = outcome.manifest["totals"]
     facts = {
         "input": source, "output": target, "manifest": outcome.manifest_name, "key_id": outcome.manifest["key"]["id"],
@@ -106,9 +106,9 @@ def _check_engine(engine: str, address: str | None, ask_passphrase: bool) -> Non
 
 
 @contextmanager
-def _job_progress(*, quiet: bool) -> Iterator[Progress]:
+def _job_progress(*, quiet: bool) -> Iterator[JobProgress]:
     """Show a bar over the input's bytes, with the rows marked per second."""
-    from regionmarker.bulk.run import Progress
+    from regionmarker.bulk.run import JobProgress
 
     start, lock, rows = time.monotonic(), threading.Lock(), 0
     with progress("marking", quiet=quiet, in_bytes=True) as drawn:
@@ -125,7 +125,7 @@ def _job_progress(*, quiet: bool) -> Iterator[Progress]:
         def on_shard(shard: Shard, _entry: Entry) -> None:
             drawn.advance(shard.bytes)
 
-        yield Progress(on_plan, on_rows, on_shard)
+        yield JobProgress(on_plan, on_rows, on_shard)
 
 
 def _complain(reasons: list[str], rows_set_aside: int) -> None:
