@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -175,16 +174,21 @@ def _explain(path: Path, error: sqlite3.Error) -> RegionMarkerError:
     return OutsideError(f"the cache {path} cannot be used: {error}")
 
 
-class Vectors(Protocol):
-    """Where vectors are kept by the digests of their texts."""
+class MemoryStore:
+    """Vectors that are kept no longer than they are asked for."""
 
-    def get(self, digests: Sequence[bytes], /) -> dict[bytes, Floats]:
+    def __init__(self) -> None:
+        self.width: int | None = None
+        self._vectors: dict[bytes, Floats] = {}
+
+    def get(self, digests: Sequence[bytes]) -> dict[bytes, Floats]:
         """Return the vectors that are there."""
-        ...
+        return {digest: self._vectors[digest] for digest in digests if digest in self._vectors}
 
-    def put(self, digests: Sequence[bytes], rows: Floats, /) -> None:
-        """Add vectors, all of them or none."""
-        ...
+    def put(self, digests: Sequence[bytes], rows: Floats) -> None:
+        """Add vectors."""
+        self._vectors.update(zip(digests, rows, strict=True))
+        self.width = rows.shape[1]
 
 
 def text_digest(text: str) -> bytes:
@@ -193,7 +197,7 @@ def text_digest(text: str) -> bytes:
 
 
 def fill(
-    kept: Vectors,
+    kept: VectorStore | MemoryStore,
     texts: Sequence[str],
     ask: Callable[[list[str], list[int]], Floats],
     batch_size: Callable[[], int],

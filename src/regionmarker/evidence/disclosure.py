@@ -171,7 +171,7 @@ def _scores(basis: Basis, observed: list[int | None], order: list[int]) -> dict[
 
 
 def _scores_json(scores: dict[str, Any]) -> bytes:
-    """Return scores as JSON with a list a line: thousands of lines of one number help nobody."""
+    """Return scores as JSON with one list per line: thousands of lines of one number help nobody."""
     lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(scores[name], sort_keys=True)}" for name in sorted(scores))
     return f"{{\n{lines}\n}}\n".encode()
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from regionmarker.corpus import TextSet
 from regionmarker.encoders import check_texts, default_cache_path
-from regionmarker.encoders.cache import VectorStore, fill, open_store, text_digest
+from regionmarker.encoders.cache import MemoryStore, VectorStore, fill, open_store, text_digest
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.progress import Bar, bar
 from regionmarker.vectors import Floats
@@ -68,7 +67,7 @@ def ask(
     progress
         Draw a progress bar with the queries and the estimated tokens so far on stderr.
     batch_size
-        Texts a request.
+        Texts per request.
     seed
         Fixes the order of asking, for tests.
 
@@ -116,7 +115,7 @@ def ask_texts(
         except OutsideError as error:
             if path is None:
                 raise
-            kept = len(store.get([text_digest(text) for text in asked]))
+            kept = len(store.vectors.get([text_digest(text) for text in asked]))
             raise OutsideError(
                 f"{error}; {kept} of {len(asked)} answers are kept in {path}: ask again later to go on from there"
             ) from error
@@ -162,86 +161,43 @@ def _ask_missing(
         counted.note(f"about {tokens} tokens")
 
     return fill(
-        store,
+        store.vectors,
         texts,
-        lambda some, rows: suspect.answer(some, rows, width=store.width, on_response=on_response),
+        lambda some, rows: suspect.answer(some, rows, width=store.vectors.width, on_response=on_response),
         lambda: suspect.batch_size,
         advance,
     )
 
 
-class _AnswerStore(Protocol):
-    """Where answers and the transcript are kept."""
+class _AnswerStore:
+    """Keeps answers as an encoder's cache keeps vectors, and the transcript in a table beside them."""
 
-    @property
-    def width(self) -> int | None: ...
-    def get(self, digests: Sequence[bytes]) -> dict[bytes, Floats]: ...
-    def put(self, digests: Sequence[bytes], rows: Floats) -> None: ...
-    def record(self, time: str, asked: bytes, response: str) -> None: ...
-    def exchanges(self, digests: set[bytes]) -> tuple[Exchange, ...]: ...
-
-
-class _MemoryStore:
-    """Keeps answers for as long as they are asked."""
-
-    def __init__(self) -> None:
-        self.width: int | None = None
-        self._vectors: dict[bytes, Floats] = {}
-        self._exchanges: list[tuple[str, bytes, str]] = []
-
-    def get(self, digests: Sequence[bytes]) -> dict[bytes, Floats]:
-        return {digest: self._vectors[digest] for digest in digests if digest in self._vectors}
-
-    def put(self, digests: Sequence[bytes], rows: Floats) -> None:
-        self._vectors.update(zip(digests, rows, strict=True))
-        self.width = rows.shape[1]
-
-    def record(self, time: str, asked: bytes, response: str) -> None:
-        self._exchanges.append((time, asked, response))
-
-    def exchanges(self, digests: set[bytes]) -> tuple[Exchange, ...]:
-        return _exchanges_about(digests, self._exchanges)
-
-
-class _FileStore:
-    """Keeps answers in a SQLite file: the vectors as an encoder's cache does, the transcript in a table beside them."""
-
-    def __init__(self, vectors: VectorStore, connection: sqlite3.Connection, suspect: str) -> None:
-        self._vectors, self._connection, self._suspect = vectors, connection, suspect
-        self.get, self.put = vectors.get, vectors.put
-
-    @property
-    def width(self) -> int | None:
-        return self._vectors.width
+    def __init__(self, vectors: VectorStore | MemoryStore, connection: sqlite3.Connection, suspect: str) -> None:
+        connection.execute(_SCHEMA)
+        self.vectors, self._connection, self._suspect = vectors, connection, suspect
 
     def record(self, time: str, asked: bytes, response: str) -> None:
         row = (self._suspect, time, asked, response)
         self._connection.execute("INSERT INTO exchanges (suspect, time, asked, response) VALUES (?, ?, ?, ?)", row)
 
     def exchanges(self, digests: set[bytes]) -> tuple[Exchange, ...]:
+        """Return the exchanges in which one of these texts was asked, numbered."""
         query = "SELECT time, asked, response FROM exchanges WHERE suspect = ? ORDER BY id"
-        return _exchanges_about(digests, self._connection.execute(query, (self._suspect,)))
-
-
-def _exchanges_about(digests: set[bytes], rows: Iterable[tuple[str, bytes, str]]) -> tuple[Exchange, ...]:
-    """Return the exchanges in which one of these texts was asked, numbered."""
-    kept: list[Exchange] = []
-    for time, joined, response in rows:
-        asked = [joined[start : start + _DIGEST_BYTES] for start in range(0, len(joined), _DIGEST_BYTES)]
-        if not digests.isdisjoint(asked):
-            kept.append(Exchange(len(kept) + 1, time, tuple(digest.hex() for digest in asked), response))
-    return tuple(kept)
+        kept: list[Exchange] = []
+        for time, joined, response in self._connection.execute(query, (self._suspect,)):
+            asked = [joined[start : start + _DIGEST_BYTES] for start in range(0, len(joined), _DIGEST_BYTES)]
+            if not digests.isdisjoint(asked):
+                kept.append(Exchange(len(kept) + 1, time, tuple(digest.hex() for digest in asked), response))
+        return tuple(kept)
 
 
 @contextlib.contextmanager
 def _open_answer_store(path: Path | None, suspect: str) -> Iterator[_AnswerStore]:
-    if path is None:
-        yield _MemoryStore()
-        return
+    """Open the file that keeps a suspect's answers; without one they are kept in memory."""
     # The prefix keeps a file that also caches the same model as an encoder from answering for the suspect.
+    opened = contextlib.nullcontext(MemoryStore()) if path is None else open_store(path, f"suspect {suspect}")
     with (
-        open_store(path, f"suspect {suspect}") as vectors,
-        contextlib.closing(sqlite3.connect(path, timeout=_BUSY, isolation_level=None)) as connection,
+        opened as vectors,
+        contextlib.closing(sqlite3.connect(path or ":memory:", timeout=_BUSY, isolation_level=None)) as connection,
     ):
-        connection.execute(_SCHEMA)
-        yield _FileStore(vectors, connection, suspect)
+        yield _AnswerStore(vectors, connection, suspect)

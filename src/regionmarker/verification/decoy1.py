@@ -8,7 +8,7 @@ a permutation, a cut, a rotation), g its guess at the clean embedding, p_r(x) ho
 region r, and w_r the target's clean vector, which no student shrinks. So:
 
 1. belief     where the copy sees x: the secret coordinates v regressed on S(x); their error gives a soft membership;
-2. shift      what S(x) adds to a ridge map of the clean e(x), regressed on all memberships at once: a vector a region;
+2. shift      what S(x) adds to a ridge map of clean e(x), regressed on all memberships at once; one vector per region;
 3. alignment  that vector brought to the clean space, by matched dimensions where they match, else by a rotation;
 4. score      its inner product with the clean pool vectors, whitened, less what v of the pool text explains, in units
               of its standard deviation over the pool.

@@ -73,7 +73,7 @@ def paper_statistics(
     outside
         The answers to probes in no trigger region, (n, D').
     targets
-        One target vector w_r a region, (R, D').
+        One target vector w_r per region, (R, D').
     target
         "stored" or "suspect": where the target vectors come from.
     """

@@ -194,7 +194,7 @@ def load_suspect(suspect: object, *, name: str = "", batch_size: int = DEFAULT_B
     name
         What to call a function or an object; needed to keep its answers on disk.
     batch_size
-        Texts a request.
+        Texts per request.
     **options
         Passed to the client of a server, such as ``timeout``, ``attempts`` and ``backoff``, or to an encoder.
 
