@@ -153,7 +153,7 @@ def read_embedded(
     encoder
         Embeds the texts; ``None`` reads the embedding column, which must be there.
     most
-        Stop after so many texts.
+        Stop after this number of texts.
     on_texts
         Called with the number of texts of each block.
     """

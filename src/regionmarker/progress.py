@@ -57,7 +57,7 @@ def bar(
     total
         The number of steps; ``None`` while it is unknown.
     shown
-        Draw it; otherwise what the bar is told goes nowhere.
+        Draw it; otherwise its methods do nothing.
     transient
         Remove it at the end.
     in_bytes

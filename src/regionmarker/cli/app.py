@@ -42,7 +42,7 @@ app.command()(doctor)
 
 
 @app.callback(invoke_without_command=True)
-def root(version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False) -> None:
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
     """Proof of theft for embedding models."""
     if version:
         typer.echo(__version__)

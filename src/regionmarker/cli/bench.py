@@ -26,7 +26,7 @@ Out = Annotated[
 @app.command()
 def run(
     grid: Annotated[Path, typer.Argument(metavar="GRID", help="A grid file (TOML).", show_default=False)],
-    out: Annotated[Path, typer.Option(help="The folder of the results; a run that was stopped goes on there.")],
+    out: Annotated[Path, typer.Option(help="The folder for the results; a stopped run continues there.")],
     engine: Annotated[str, typer.Option(help="Who computes: processes, or here (this process).")] = "processes",
     workers: Annotated[int | None, typer.Option(help="How many workers; default: one per processor.")] = None,
     data_dir: Annotated[

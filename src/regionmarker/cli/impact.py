@@ -38,7 +38,7 @@ def impact(
     text_column: TextColumn = None,
     embedding_column: EmbeddingColumn = None,
     tenant: Annotated[str, typer.Option(help="Whose vectors these would be; adds the tenant's own mark.")] = "",
-    most: Annotated[int, typer.Option(min=1, help="Texts to look at, at the most; the first of the corpus.")] = _MOST,
+    most: Annotated[int, typer.Option(min=1, help="How many texts to look at: the first of the corpus.")] = _MOST,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
     json: Json = False,

@@ -74,4 +74,4 @@ def keygen(
     facts = {"key_file": str(out), "secret_file": None if made is None else str(made), **marker.key_.describe()}
     print_result(facts, as_json=json, title="A new key")
     if made is not None and not json:
-        stderr.print(f"\nThe key opens with {made}. Keep the two apart: who has both has the mark.")
+        stderr.print(f"\nThe key opens with {made}. Keep the two apart: whoever has both has the mark.")

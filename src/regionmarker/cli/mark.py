@@ -47,7 +47,9 @@ def mark(
     address: Annotated[
         str | None, typer.Option(help="The Ray cluster to use; default: one of its own on this machine.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Shards at a time; default: by the cores.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Shards to mark at a time; default: by the number of cores.")
+    ] = None,
     opener: Annotated[
         str | None, typer.Option(help="What opens the key: file:PATH, environment:NAME, or a plugin's NAME:REST.")
     ] = None,

@@ -43,14 +43,16 @@ def plan(
     ratio: Annotated[list[float] | None, typer.Option(help="A ratio to try; may be repeated.")] = None,
     strength: Annotated[list[float] | None, typer.Option(help="A strength to try; may be repeated.")] = None,
     subspace: Annotated[
-        list[int] | None, typer.Option(help="A subspace to try; may be repeated, the first is tried with everything.")
+        list[int] | None,
+        typer.Option(help="A subspace to try; may be repeated; the first is combined with all other settings."),
     ] = None,
     keys: Annotated[int, typer.Option(help="Keys per choice of settings.")] = 3,
     confirm: Annotated[int, typer.Option(help="Fresh keys for the recommended settings.")] = 12,
     cache: EmbeddingCache = None,
     seed: Annotated[int, typer.Option(help="Decides everything that is drawn.")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="A folder for the plan, its curves and the trials; run again, it goes on.")
+        Path | None,
+        typer.Option(help="A folder for the plan, its curves and the trials; a second run continues the first."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -24,17 +24,15 @@ def serve(
         ),
     ] = "wordllama",
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on; 0 for any that is free.")] = 8000,
-    model: Annotated[
-        list[str] | None, typer.Option(help="The model's name for clients; may be given several times.")
-    ] = None,
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 for any free one.")] = 8000,
+    model: Annotated[list[str] | None, typer.Option(help="The model's name for clients; may be repeated.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Inputs in one request to the upstream.")] = None,
     normalise: Annotated[bool, typer.Option(help="Scale the upstream's vectors to unit length.")] = False,
     capacity: Annotated[int, typer.Option(help="Inputs in flight at once.")] = 4096,
     queue: Annotated[int, typer.Option(help="Inputs that may wait for their turn.")] = 8192,
     timeout: Annotated[float, typer.Option(help="Seconds for one request, with all its retries.")] = 120.0,
     grace: Annotated[float, typer.Option(help="Seconds that requests may take after SIGTERM.")] = 30.0,
-    drain_delay: Annotated[float, typer.Option(help="Seconds between SIGTERM and closing the door.")] = 1.0,
+    drain_delay: Annotated[float, typer.Option(help="Seconds between SIGTERM and refusing new connections.")] = 1.0,
     database: Annotated[
         str | None,
         typer.Option(
@@ -49,7 +47,7 @@ def serve(
     ] = "nobody",
     canaries: Annotated[
         Path | None,
-        typer.Option(help="File that keeps the upstream's answers to a few fixed texts: tells a changed model."),
+        typer.Option(help="File that keeps the upstream's answers to a few fixed texts, to notice a changed model."),
     ] = None,
     telemetry: Annotated[
         bool,

@@ -49,7 +49,7 @@ def add(
     mode: Annotated[str, typer.Option(help=f"mark or shadow; {_SHADOW}.")] = "mark",
     json: Json = False,
 ) -> None:
-    """Enter a tenant and print its API key, once.
+    """Add a tenant and print its API key, once.
 
     Example: regionmarker tenants add acme --database tenants.db --requests-per-minute 600
     """
@@ -110,7 +110,7 @@ def list_tenants(
     ] = False,
     json: Json = False,
 ) -> None:
-    """List every tenant that ever was, with its limits and what it has used.
+    """List every tenant, revoked ones included, with its limits and what it has used.
 
     Example: regionmarker tenants list --database tenants.db
     """

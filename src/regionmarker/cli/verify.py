@@ -57,7 +57,9 @@ def verify(
     disclosure: Annotated[str, typer.Option(help="What the evidence shows: summary, expert or court.")] = "summary",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what asking would cost, and ask nothing.")] = False,
     force: Force = False,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Leave with 1 when infringement is found.")] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with code 1 when infringement is found.")
+    ] = False,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
     json: Json = False,
