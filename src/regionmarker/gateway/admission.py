@@ -2,7 +2,7 @@
 
 A request of 2048 texts is not one of one text, so capacity, queue and tenants' limits are all in inputs. Who does not
 fit waits for its turn in a short queue, and the tenant with the least under way is served first; a full queue takes
-room from whoever holds most of it, so that one tenant cannot shut another out. All others are told when to come back.
+room from whoever holds most of it, so that one tenant cannot shut another out. All others hear when to come back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from regionmarker.gateway.errors import ApiError, bad_request, error_body, retry_headers
 from regionmarker.gateway.tenants import Tenant
 
-_SHORTEST, _LONGEST = 0.05, 10.0  # seconds that clients are told to wait
+_SHORTEST, _LONGEST = 0.05, 10.0  # seconds that clients are asked to wait
 _MESSAGE = "the server is busy: come back later"
 BUSY_BODY = error_body(_MESSAGE, status=429, code="rate_limit_exceeded")
 """The body of every refusal, made once."""
@@ -81,11 +81,11 @@ class Admission:
         self.queued = 0
         self._clock = clock
         self._lines: dict[str, _Line] = {}
-        self._rate = 0.0  # inputs a second that were finished lately
+        self._rate = 0.0  # inputs per second that were finished lately
         self._finished, self._since = 0, clock()
 
     def is_full_for(self, tenant: Tenant) -> bool:
-        """Tell whether even one input of this tenant would be refused, so that its body need not be read."""
+        """Say whether even one input of this tenant would be refused, so that its body need not be read."""
         if self.queued < self.queue or (not self.queued and self.in_flight < self.capacity):
             return False
         line = self._lines.get(tenant.name)

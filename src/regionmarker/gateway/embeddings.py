@@ -64,7 +64,7 @@ class EmbeddingsEndpoint:
             gateway.logger.error("internal error", request_id=context.id, exc_info=True)
             if context.sent:
                 raise  # half an answer is out: the server breaks the connection off
-            await self._fail(send, context, ApiError(500, "internal_error", "the server failed; the operator was told"))
+            await self._fail(send, context, ApiError(500, "internal_error", "the server failed; its log says more"))
         finally:
             seconds = time.perf_counter() - context.started
             gateway.metrics.answered(self._dialect.route, context.status, context.tenant, seconds)
@@ -104,7 +104,7 @@ class EmbeddingsEndpoint:
         return self._dialect.answer(request, answer.vectors, answer.tokens)
 
     def _check(self, request: EmbeddingRequest, key: KeyVersion, tenant: Tenant) -> None:
-        """Check what the body alone cannot tell."""
+        """Check what the body alone does not show."""
         gateway = self._gateway
         if request.model not in gateway.models:
             message = f"the model does not exist here: ask for {gateway.model}"

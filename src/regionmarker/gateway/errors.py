@@ -16,7 +16,7 @@ _TYPES = {401: "invalid_request_error", 403: "invalid_request_error", 404: "inva
 
 
 class ErrorDetails(msgspec.Struct, forbid_unknown_fields=True):
-    """What went wrong, as clients read it."""
+    """What went wrong."""
 
     message: str
     type: str

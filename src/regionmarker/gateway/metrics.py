@@ -46,11 +46,11 @@ class Metrics:
             buckets=_SECONDS, registry=registry,
         )  # fmt: skip
         self.mark_duration = Histogram(
-            "regionmarker_mark_duration_seconds", "Marking, a request.", buckets=_FAST, registry=registry
+            "regionmarker_mark_duration_seconds", "Marking, per request.", buckets=_FAST, registry=registry
         )
         self.in_flight = Gauge("regionmarker_inflight_inputs", "Inputs under way.", registry=registry)
         self.queued = Gauge("regionmarker_queue_depth", "Inputs that wait for their turn.", registry=registry)
-        self.draining = Gauge("regionmarker_draining", "1 once the gateway was told to stop.", registry=registry)
+        self.draining = Gauge("regionmarker_draining", "1 once the gateway was asked to stop.", registry=registry)
         self.key_info = Gauge("regionmarker_key_info", "The key in use.", ["key_id", "version"], registry=registry)
         # Finding a labelled child costs more than counting with it.
         self._answered = lru_cache(4096)(self.requests.labels)

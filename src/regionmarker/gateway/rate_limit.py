@@ -60,7 +60,7 @@ class Quotas:
             return _headers(limit, left - 1.0)
         self._keep(tenant.name, left, now)
         wait = (1.0 - left) * 60.0 / limit if limit else 60.0
-        message = f"rate limit reached: {limit} requests a minute; come back in {duration(wait)}"
+        message = f"rate limit reached: {limit} requests per minute; come back in {duration(wait)}"
         headers = [*retry_headers(wait), *_headers(limit, left)]
         raise ApiError(429, "rate_limit_exceeded", message, headers=headers, kind="rate")
 

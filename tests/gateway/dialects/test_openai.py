@@ -1,13 +1,17 @@
-"""The body of a request: what is understood, what is refused, and what is said about it."""
+"""Requests: what is understood, what is refused, and what is said about it; answers: what their struct says."""
 
 from __future__ import annotations
 
+import base64
 import json
 
+import msgspec
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from regionmarker.gateway.dialects import openai
 from regionmarker.gateway.dialects.openai import read_request
 from regionmarker.gateway.errors import ApiError
 
@@ -104,3 +108,18 @@ def test_any_json_is_read_or_refused(fields):
         assert failure.status == 400  # noqa: PT017
     else:
         assert 1 <= len(question) <= 2048
+
+
+@pytest.mark.parametrize("encoding", ["float", "base64"])
+@pytest.mark.parametrize("count", [1, 2, 300])
+def test_answers_are_what_their_struct_says(encoding, count):
+    """The OpenAPI document is made from the struct, the answer is written without it."""
+    request = openai.read_request(body(encoding_format=encoding))
+    rows = np.random.default_rng(count).standard_normal((count, 5)).astype(np.float32)
+    parts = openai.answer(request, openai.format_of(request).encode(rows), 7)
+    answer = msgspec.json.decode(b"".join(parts), type=openai.Answer)
+    assert (answer.model, answer.usage) == ("m", openai.Usage(7, 7))
+    assert [item.index for item in answer.data] == list(range(count))
+    for item, row in zip(answer.data, rows, strict=True):
+        found = np.frombuffer(base64.b64decode(item.embedding), "<f4") if encoding == "base64" else item.embedding
+        np.testing.assert_array_equal(np.float32(found), row)

@@ -33,13 +33,13 @@ _PARAM = re.compile(r"at `\$\.?(\w+)")
 _UNKNOWN = re.compile(r"unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"missing required field `(\w+)`")
 
-# ---- the bodies, for the decoder and for the OpenAPI document
+# ---- the bodies, for the decoder and for the OpenAPI document, whose descriptions their docstrings are
 
 
 class Request(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of a request; which inputs may stand together is checked once it is read."""
+    """What to embed."""
 
-    input: str | list[str | Token | list[Token]]
+    input: str | list[str | Token | list[Token]]  # which of them may stand together is checked once it is read
     model: str
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Annotated[int, Meta(ge=1)] | msgspec.UnsetType = msgspec.UNSET
@@ -47,7 +47,7 @@ class Request(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Embedding(msgspec.Struct, forbid_unknown_fields=True):
-    """One vector of an answer."""
+    """One vector."""
 
     object: Literal["embedding"]
     index: Count
@@ -57,14 +57,14 @@ class Embedding(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Usage(msgspec.Struct, forbid_unknown_fields=True):
-    """What an answer cost."""
+    """What the answer cost."""
 
     prompt_tokens: Count
     total_tokens: Count
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of a good answer; :func:`answer` writes it."""
+    """One vector per input, in the order of the inputs."""
 
     object: Literal["list"]
     data: Annotated[list[Embedding], Meta(min_length=1)]
@@ -73,7 +73,7 @@ class Answer(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Model(msgspec.Struct, forbid_unknown_fields=True):
-    """One model, as ``/v1/models`` shows it."""
+    """One model."""
 
     id: str
     object: Literal["model"]
@@ -82,7 +82,7 @@ class Model(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Models(msgspec.Struct, forbid_unknown_fields=True):
-    """What ``/v1/models`` lists."""
+    """All models."""
 
     object: Literal["list"]
     data: list[Model]

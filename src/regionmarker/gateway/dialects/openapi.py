@@ -29,7 +29,7 @@ _REFUSALS = {
 
 
 class Status(msgspec.Struct):
-    """The body of ``/livez`` and ``/readyz``."""
+    """How the process is."""
 
     status: str
 
