@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from regionmarker.benchmark.network import Adam, dropout_mask, softmax
 from regionmarker.errors import InputError
 from regionmarker.vectors import AnyArray, Floats, Integers, as_floats
 
@@ -100,12 +101,13 @@ class Classifier:
         rng = np.random.default_rng(self.seed)
         self._parameters = _drawn(rows.shape[1], self.hidden, len(self.classes_), rng)
         steps = self.epochs * -(-len(rows) // self.batch_size)
-        adam = _AdamW(self._parameters, self.learning_rate, self.weight_decay, steps)
+        adam = Adam(self._parameters, self.learning_rate, steps=steps, decay=self.weight_decay, unbiased=True)
         for _ in range(self.epochs):
             order = rng.permutation(len(rows))
             for start in range(0, len(rows), self.batch_size):
                 batch = order[start : start + self.batch_size]
-                adam.step(_slopes(self._parameters, rows[batch], numbers[batch], self._mask(len(batch), rng)))
+                mask = dropout_mask(len(batch), self.hidden, self.dropout, rng)
+                adam.update(_slopes(self._parameters, rows[batch], numbers[batch], mask))
         return self
 
     def predict(self, vectors: object) -> AnyArray:
@@ -115,13 +117,6 @@ class Classifier:
         if rows.shape[1] != len(W1):
             raise InputError(f"vectors have width {rows.shape[1]}, but the classifier was trained on width {len(W1)}")
         return np.asarray(self.classes_[np.argmax(np.maximum(rows @ W1 + b1, 0) @ W2 + b2, axis=1)])
-
-    def _mask(self, count: int, rng: np.random.Generator) -> Floats | None:
-        if not self.dropout:
-            return None
-        kept = rng.random((count, self.hidden), dtype=np.float32) >= self.dropout
-        mask: Floats = kept.astype(np.float32) / np.float32(1 - self.dropout)
-        return mask
 
 
 def classify(
@@ -172,8 +167,7 @@ def _slopes(parameters: Parameters, rows: Floats, numbers: Integers, mask: Float
     if mask is not None:
         layer *= mask
     logits = layer @ W2 + b2  # (b, C)
-    slope = np.exp(logits - logits.max(axis=1, keepdims=True))
-    slope /= slope.sum(axis=1, keepdims=True)
+    slope = softmax(logits)
     slope[np.arange(len(rows)), numbers] -= 1
     slope /= np.float32(len(rows))
     back = slope @ W2.T  # (b, h)
@@ -181,24 +175,3 @@ def _slopes(parameters: Parameters, rows: Floats, numbers: Integers, mask: Float
         back *= mask
     back *= layer > 0
     return [rows.T @ back, back.sum(axis=0), layer.T @ slope, slope.sum(axis=0)]
-
-
-class _AdamW:
-    """Adam with decoupled weight decay and a rate that falls linearly to 0."""
-
-    def __init__(self, parameters: Parameters, rate: float, decay: float, steps: int) -> None:
-        self._parameters, self._rate, self._decay, self._steps = parameters, rate, decay, steps
-        self._first = [np.zeros_like(array) for array in parameters]
-        self._second = [np.zeros_like(array) for array in parameters]
-        self._done = 0
-
-    def step(self, slopes: Parameters) -> None:
-        rate = self._rate * (1 - self._done / self._steps)
-        self._done += 1
-        size, root = np.float32(rate / (1 - 0.9**self._done)), np.float32(np.sqrt(1 - 0.999**self._done))
-        for array, first, second, slope in zip(self._parameters, self._first, self._second, slopes, strict=True):
-            first += np.float32(0.1) * (slope - first)
-            second += np.float32(0.001) * (np.square(slope) - second)
-            if self._decay:
-                array *= np.float32(1 - rate * self._decay)
-            array -= size * first / (np.sqrt(second) / root + np.float32(1e-8))

@@ -1,15 +1,26 @@
-"""What a thief holds: the texts that were asked, what was served for them, and the means to ask for more."""
+"""What the researcher's parts expect of each other: any object with the right methods will do.
+
+    Defense       clean embeddings in, served ones out; later, a suspect in, a finding out
+    DataAttack    what a thief holds in, what it trains on out
+    Stealer       texts and targets in, a stolen model out
+    ModelAttack   a stolen model in, a modified one out
+
+Other packages add their own by entry points of the groups ``regionmarker.defenses``, ``regionmarker.attacks`` and
+``regionmarker.stealers``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from regionmarker.errors import InputError
-from regionmarker.vectors import AnyArray, Doubles, Encoder, Floats, as_floats
+from regionmarker.vectors import AnyArray, Doubles, Encoder, Floats, Integers, as_floats
+from regionmarker.verification.decoy_test import DecoyTest
+from regionmarker.verification.paper_statistics import PaperStatistics
 
 if TYPE_CHECKING:
     from regionmarker.benchmark.stealers.base import Fidelity
@@ -30,7 +41,7 @@ class StolenData:
     Attributes
     ----------
     texts
-        One a row.
+        One per row.
     vectors
         (n, D') float32, rows of unit length: what was served, or what attacks have made of it so far.
     service
@@ -81,63 +92,32 @@ class StolenData:
         return self.public
 
 
-# What the researcher's parts expect of each other: any object with the right methods will do.
-#
-#     Defense   clean embeddings in, served ones out; later, a suspect in, a finding out
-#     Attack    what a thief holds in, what it trains on out
-#     Stealer   texts and targets in, a stolen model out
-#     ModelAttack    a stolen model in, a modified one out
-#
-# Other packages add their own by entry points of the groups ``regionmarker.defenses``, ``regionmarker.attacks`` and
-# ``regionmarker.stealers``.
+@dataclass(frozen=True)
+class Finding:
+    """What a verification says; the scores and the choice print as nothing, for they are the secret.
 
+    Attributes
+    ----------
+    p_value
+        The decoy test's: the chance of an innocent suspect looking so guilty; NaN where it cannot be applied.
+    published
+        What the scheme's own paper would report. Its p-value is none: innocents do not make it uniform.
+    scores
+        The decoy test's z (R, M), computed without sight of the secret choice.
+    chosen
+        The secret choice: a column of ``scores`` for each of its rows.
+    """
 
-class Published(Protocol):
-    """What a scheme's own paper would report, such as ``PaperStatistics``."""
+    p_value: float
+    published: PaperStatistics
+    scores: Doubles = field(repr=False, compare=False)
+    chosen: tuple[int, ...] = field(repr=False)
 
-    @property
-    def delta_cos(self) -> float:
-        """Mean cosine to the target, triggered texts less others."""
-        ...
-
-    @property
-    def delta_l2(self) -> float:
-        """The same for the squared distance."""
-        ...
-
-    @property
-    def p_value(self) -> float:
-        """The published test's p-value, which is not one: innocents do not make it uniform."""
-        ...
-
-    @property
-    def copy(self) -> bool:
-        """The published decision."""
-        ...
-
-
-class Finding(Protocol):
-    """What a verification says."""
-
-    @property
-    def p_value(self) -> float:
-        """The decoy test's: the chance of an innocent suspect looking so guilty; NaN where it cannot be applied."""
-        ...
-
-    @property
-    def published(self) -> Published:
-        """The published statistics."""
-        ...
-
-    @property
-    def scores(self) -> Doubles:
-        """The decoy test's z (R, M): computed without sight of the secret choice."""
-        ...
-
-    @property
-    def chosen(self) -> tuple[int, ...]:
-        """The secret choice: a column of ``scores`` for each of its rows."""
-        ...
+    @classmethod
+    def of(cls, scores: Doubles, chosen: tuple[int, ...], published: PaperStatistics) -> Finding:
+        """Compare the secret choice with all that might have been drawn; scores that are NaN throughout give NaN."""
+        applies = bool(np.isfinite(scores).any())
+        return cls(DecoyTest(scores).p_value(chosen) if applies else np.nan, published, scores, chosen)
 
 
 @runtime_checkable
@@ -236,4 +216,36 @@ class ModelAttack(Protocol):
 
     def modify(self, model: Encoder, /) -> Encoder:
         """Return the modified model; the model itself stays as it is."""
+        ...
+
+
+class Objective(Protocol):
+    """A loss over a model's answers to a batch."""
+
+    @property
+    def views(self) -> int:
+        """How many answers to each text it wants, each with its own dropout."""
+        ...
+
+    def step(self, answers: Sequence[Floats], rows: Integers, /) -> tuple[float, list[Floats]]:
+        """Return the loss and its derivative by each view (b, D') of the texts ``rows`` (b,)."""
+        ...
+
+
+@runtime_checkable
+class Trainable(Protocol):
+    """A stolen model that can be trained on, objective in hand."""
+
+    def train_on(
+        self,
+        texts: Sequence[str],
+        objective: Objective,
+        /,
+        *,
+        epochs: int,
+        batch_size: int,
+        seed: int,
+        learning_rate: float | None = None,
+    ) -> Encoder:
+        """Return a copy that was trained on; None is the learning rate that fits such a model."""
         ...

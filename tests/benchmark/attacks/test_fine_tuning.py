@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from regionmarker.benchmark.attacks import FineTune, compose, load_attack, tune
-from regionmarker.benchmark.attacks.fine_tuning import Tunable, torch_objective
-from regionmarker.benchmark.attacks.objectives import Objective, SimCSE, TaskLabels
-from regionmarker.benchmark.protocols import DataAttack, ModelAttack
+from regionmarker.benchmark.network import SimCSE, TaskLabels
+from regionmarker.benchmark.protocols import DataAttack, ModelAttack, Objective, Trainable
 from regionmarker.benchmark.stealers import FrozenHead, HeadModel, TokenBag
 from regionmarker.errors import InputError
 
@@ -122,28 +121,30 @@ def test_the_network_passes_the_derivative_on(hidden: int) -> None:
     rng = np.random.default_rng(1)
     features = rng.standard_normal((9, 4)).astype(np.float32)
     network = Network.drawn(features, 3, hidden, rng)
-    pull = rng.standard_normal((9, 3)).astype(np.float32)
+    wanted = rng.standard_normal((9, 3)).astype(np.float32)
     keep = (rng.random((9, hidden or 4)) > 0.3).astype(np.float32)
     inputs = network.scaled(features)
-    slopes = network.slopes(network.trace(inputs, keep), pull)
+    slopes = network.slopes(network.activations(inputs, keep), wanted)
     for array, slope in zip(network.arrays(), slopes, strict=True):
         place = tuple(0 for _ in array.shape)
         losses = []
         for step in (1e-3, -2e-3):
             array[place] += np.float32(step)
-            losses.append(float((network.trace(inputs, keep).units * pull).sum()))
+            losses.append(float((network.activations(inputs, keep).units * wanted).sum()))
         array[place] += np.float32(1e-3)
         assert np.isclose((losses[0] - losses[1]) / 2e-3, slope[place], rtol=0.03, atol=3e-3)
 
 
 def test_one_objective_serves_torch_as_well() -> None:
     torch = pytest.importorskip("torch", reason="needs torch==2.13.0")
+    from regionmarker.benchmark.stealers.training import torch_loss
+
     rng = np.random.default_rng(0)
     raw = rng.standard_normal((6, 5)).astype(np.float32)
     for make in (lambda: TaskLabels([0, 1, 2, 0, 1, 2], 5), SimCSE):
         tensor = torch.tensor(raw, requires_grad=True)
         objective: Objective = make()
-        value = torch_objective(objective)(lambda given=tensor: torch.nn.functional.normalize(given), np.arange(6))
+        value = torch_loss(objective)(lambda given=tensor: torch.nn.functional.normalize(given), np.arange(6))
         value.backward()
         units = raw / np.linalg.norm(raw, axis=1, keepdims=True)
         loss, slopes = make().step([units] * objective.views, np.arange(6))
@@ -153,21 +154,21 @@ def test_one_objective_serves_torch_as_well() -> None:
         assert np.allclose(tensor.grad.numpy(), expected, atol=1e-5)
 
 
-def test_a_torch_model_is_trained_by_its_own_method(task: Any) -> None:
-    class TorchLike:
-        name = "torch-like"
+def test_any_model_is_trained_by_its_own_method(task: Any) -> None:
+    class Another:
+        name = "another"
 
         def encode(self, texts: Any) -> np.ndarray:
             return np.eye(3, dtype=np.float32)[: len(texts)]
 
-        def trained_on(self, texts: Any, objective: Any, **options: Any) -> Any:
-            self.given = (len(texts), callable(objective), options)
-            return TorchLike()
+        def train_on(self, texts: Any, objective: Any, **options: Any) -> Any:
+            self.given = (len(texts), type(objective), options)
+            return Another()
 
-    model = TorchLike()
-    assert not isinstance(model, Tunable)
-    assert tune(model, *task, epochs=2, learning_rate=1e-4).name == "torch-like then finetune"
-    assert model.given == (400, True, {"epochs": 2, "batch_size": 32, "seed": 0, "learning_rate": 1e-4})
+    model = Another()
+    assert isinstance(model, Trainable)
+    assert tune(model, *task, epochs=2, learning_rate=1e-4).name == "another then finetune"
+    assert model.given == (400, TaskLabels, {"epochs": 2, "batch_size": 32, "seed": 0, "learning_rate": 1e-4})
 
 
 def test_clear_errors(stolen: HeadModel, encoder: Any, sentences: list[str], task: Any, tmp_path: Path) -> None:
@@ -189,4 +190,4 @@ def test_clear_errors(stolen: HeadModel, encoder: Any, sentences: list[str], tas
             broken()
     from_features = FrozenHead(hidden=0).steal_from_features(encoder.encode(texts), encoder.encode(texts))
     with pytest.raises(InputError, match="trained on features alone"):
-        from_features.tuned(texts, SimCSE())
+        from_features.train_on(texts, SimCSE())

@@ -297,7 +297,7 @@ def test_a_copy_may_be_trained_on_labels(stolen: Any, texts: list[str]) -> None:
             return torch.nn.functional.cross_entropy(task(embed()), labels[rows])
 
         options = {"epochs": 2, "batch_size": 16, "learning_rate": 1e-3, "seed": seed, "threads_used": 1}
-        return stolen.trained_on(questions, objective, parameters=list(task.parameters()), **options), task
+        return stolen.train_on(questions, objective, parameters=list(task.parameters()), **options), task
 
     before = stolen.encode(texts[:10])
     (first, task), (again, _), (other, _) = trained(1), trained(1), trained(2)
@@ -318,7 +318,7 @@ def test_embedding_a_batch_twice_gives_two_views(stolen: Any, texts: list[str]) 
         distances.append(float((one - two).norm()))
         return -(one * two).sum(dim=1).mean()
 
-    stolen.trained_on(texts[:16], objective, epochs=1, batch_size=8)
+    stolen.train_on(texts[:16], objective, epochs=1, batch_size=8)
     assert len(distances) == 2
     assert min(distances) > 1e-3
 
@@ -326,11 +326,11 @@ def test_embedding_a_batch_twice_gives_two_views(stolen: Any, texts: list[str]) 
 def test_training_on_refuses_what_cannot_be(stolen: Any) -> None:
     for texts, options in (([], {}), (["a"], {"epochs": 0}), (["a"], {"learning_rate": 0.0})):
         with pytest.raises(InputError, match="training on needs texts"):
-            stolen.trained_on(texts, lambda embed, rows: embed().sum(), **options)
+            stolen.train_on(texts, lambda embed, rows: embed().sum(), **options)
 
 
 def test_a_damaged_copy_is_named(stolen: Any, tmp_path: Path) -> None:
-    from regionmarker.benchmark.stealers.backbone import BackboneModel
+    from regionmarker.benchmark.stealers.backbone_model import BackboneModel
 
     with pytest.raises(InputError, match="holds no stolen model"):
         BackboneModel.load(tmp_path)

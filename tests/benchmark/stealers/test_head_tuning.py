@@ -7,10 +7,9 @@ import pytest
 from tests.support.backbones import LetterFeatures
 
 from regionmarker.benchmark.attacks import tune as finetune
-from regionmarker.benchmark.attacks.objectives import SimCSE, TaskLabels
-from regionmarker.benchmark.network import Network
+from regionmarker.benchmark.network import Network, SimCSE, TaskLabels
 from regionmarker.benchmark.stealers import load_stealer
-from regionmarker.benchmark.stealers.head import tune
+from regionmarker.benchmark.stealers.head import trained_on
 from regionmarker.errors import InputError
 
 
@@ -34,7 +33,7 @@ def test_the_loss_falls(network: Network, features: np.ndarray) -> None:
             losses.append(loss)
             return loss, slopes
 
-    tune(network, features, Watched(labels, 12), epochs=30, batch_size=16, learning_rate=0.01)
+    trained_on(network, features, Watched(labels, 12), epochs=30, batch_size=16, learning_rate=0.01)
     assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5])
     assert len(losses) == 30 * 4  # 64 and a last text alone, which is left for another pass
 
@@ -49,18 +48,18 @@ def test_every_text_is_seen_and_the_network_is_left_alone(network: Network, feat
             return super().step(answers, rows)
 
     before = network.answers(features)
-    tuned = tune(network, features, Watched(), epochs=3, batch_size=16)
+    tuned = trained_on(network, features, Watched(), epochs=3, batch_size=16)
     assert np.array_equal(network.answers(features), before)
     assert not np.array_equal(tuned.answers(features), before)
     assert set(seen) == set(range(65))
-    again = tune(network, features, SimCSE(), epochs=3, batch_size=16)
+    again = trained_on(network, features, SimCSE(), epochs=3, batch_size=16)
     assert np.array_equal(again.answers(features), tuned.answers(features))
 
 
 @pytest.mark.parametrize("options", [{"epochs": 0}, {"batch_size": 1}, {"learning_rate": 0.0}, {"learning_rate": 1.0}])
 def test_settings_that_cannot_be_are_refused(network: Network, features: np.ndarray, options: dict[str, float]) -> None:
-    with pytest.raises(InputError, match="tuning needs"):
-        tune(network, features, SimCSE(), **{"epochs": 1, "batch_size": 8, **options})  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="training on needs"):
+        trained_on(network, features, SimCSE(), **{"epochs": 1, "batch_size": 8, **options})  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("quiet_torch")

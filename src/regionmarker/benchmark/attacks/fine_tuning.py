@@ -6,50 +6,23 @@ them, it would need no theft), so it trains for a task's labels, or without any 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from regionmarker.benchmark.attacks.objectives import Objective, SimCSE, TaskLabels
+from regionmarker.benchmark.network import SimCSE, TaskLabels
+from regionmarker.benchmark.protocols import Objective, Trainable
 from regionmarker.errors import InputError
 from regionmarker.specs import Spec, rest
-from regionmarker.vectors import Encoder, Floats, Integers
+from regionmarker.vectors import Encoder, Integers
 
 if TYPE_CHECKING:
     from regionmarker.benchmark.corpora import Corpus
 
 OBJECTIVES = ("labels", "simcse")
-
-
-@runtime_checkable
-class Tunable(Protocol):
-    """A stolen model that can be trained on, objective in hand; :class:`HeadModel` is one."""
-
-    def tuned(
-        self,
-        texts: Sequence[str],
-        objective: Objective,
-        /,
-        *,
-        epochs: int,
-        batch_size: int,
-        seed: int,
-        learning_rate: float | None = None,
-    ) -> Encoder:
-        """Return a copy that was trained on; None is the learning rate that fits such a model."""
-        ...
-
-
-@runtime_checkable
-class TorchTunable(Protocol):
-    """A stolen torch model: ``objective(embed, rows)`` returns the loss of a batch as a tensor."""
-
-    def trained_on(self, texts: Sequence[str], objective: Callable[..., Any], /, **options: Any) -> Encoder:
-        """Return a copy that was trained on."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -165,27 +138,8 @@ def tune(
     objective: Objective = SimCSE()
     if labels is not None:
         objective = TaskLabels(labels, model.encode([texts[0]]).shape[1], seed=seed)
-    if isinstance(model, Tunable):
-        tuned = model.tuned(texts, objective, **options)
-    elif isinstance(model, TorchTunable):
-        tuned = model.trained_on(texts, torch_objective(objective), **options)
-    else:
+    if not isinstance(model, Trainable):
         raise InputError(f"{model.name} cannot be trained on: fine-tune a head or a backbone")
+    tuned = model.train_on(texts, objective, **options)
     tuned.name = f"{model.name} then {name}"  # type: ignore[misc]
     return tuned
-
-
-def torch_objective(objective: Objective) -> Callable[[Callable[[], Any], Integers], Any]:
-    """Turn an objective into a loss that torch can derive: its value is the loss, its derivative the objective's."""
-
-    def loss(embed: Callable[[], Any], rows: Integers) -> Any:
-        import torch
-
-        views = [embed() for _ in range(objective.views)]
-        plain: list[Floats] = [view.detach().cpu().numpy().astype(np.float32) for view in views]
-        value, slopes = objective.step(plain, rows)
-        pulls = [(view * torch.from_numpy(slope).to(view)).sum() for view, slope in zip(views, slopes, strict=True)]
-        total = torch.stack(pulls).sum()
-        return total - total.detach() + value
-
-    return loss

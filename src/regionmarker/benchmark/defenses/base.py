@@ -1,19 +1,15 @@
-"""The decoy test's statistic for schemes that pull vectors towards targets, whatever triggers them.
-
-It is :mod:`regionmarker.verification.decoy1` without regions: a score is given every candidate and no choice, and see
-there why that makes the p-value exact.
-"""
+"""What all defenses have in common: a spec, a secret, a checked corpus, a title, and the way to a finding."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from regionmarker.benchmark.protocols import Finding
 from regionmarker.corpus import TextSet
 from regionmarker.crypto.derive import draw_distinct, subkey
 from regionmarker.crypto.secret import Sealed
@@ -24,8 +20,6 @@ from regionmarker.vectors import AnyArray, Doubles, Encoder, Floats, as_floats, 
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.clean_space import CleanSpace, Unmarked, to_clean_space
 from regionmarker.verification.decoy1 import displacements, standardised
-from regionmarker.verification.decoy_test import DecoyTest
-from regionmarker.verification.paper_statistics import PaperStatistics
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -34,84 +28,8 @@ if TYPE_CHECKING:
 
 _LEAST_UNMARKED = 64
 
-
-class TargetScores(Sealed):
-    """What is known before a suspect is asked; what is factored of it serves every suspect.
-
-    Parameters
-    ----------
-    clean
-        The clean embeddings e(x) of the texts that are asked, (T, D).
-    unmarked
-        Which of them trigger no mark at all, (T,).
-    candidates
-        The clean vectors of all texts that might have been a target, (M, D).
-    covariates
-        What meaning alone may explain of a score, a row for each candidate, (M, C).
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> clean = rng.standard_normal((500, 8)).astype(np.float32)
-    >>> clean /= np.linalg.norm(clean, axis=1, keepdims=True)
-    >>> weights = (rng.random((500, 1)) < 0.1).astype(float)
-    >>> scores = TargetScores(clean, weights[:, 0] == 0, clean[:100], np.empty((100, 0)))
-    >>> copy = clean + 0.2 * (weights * clean[7]).astype(np.float32)
-    >>> scores.scores(copy, weights)[0].argmax()
-    np.int64(7)
-    """
-
-    def __init__(self, clean: Floats, unmarked: AnyArray, candidates: Floats, covariates: Doubles) -> None:
-        if unmarked.sum() < _LEAST_UNMARKED:
-            raise InputError(
-                f"only {int(unmarked.sum())} of {len(clean)} texts that could be asked are unmarked, and "
-                f"{_LEAST_UNMARKED} are needed to tell marks from meaning: mark fewer texts"
-            )
-        self._candidates, self._covariates = candidates, covariates
-        nowhere = np.empty((0, 0))  # there are no hyperplanes, and the candidates need not be asked
-        self._clean = CleanSpace(clean, np.empty((len(clean), 0)), clean[:0], nowhere)
-        self._unmarked = Unmarked.of(self._clean.e, unmarked)
-
-    def scores(self, answers: Floats, weights: Doubles) -> Doubles:
-        """Return z (R, M): how well candidate t explains what the suspect makes of texts that trigger mark r.
-
-        Parameters
-        ----------
-        answers
-            S(x) for the texts that are asked, (T, D').
-        weights
-            How strongly the suspect takes each text to trigger each mark, (T, R).
-        """
-        S = answers.astype(np.float32)
-        shift = displacements(S, self._unmarked, weights)  # (R, D')
-        pull = to_clean_space(shift, self._clean, S - S.mean(axis=0))  # (R, D)
-        raw = pull @ (self._candidates - self._clean.centre).T  # (R, M)
-        return standardised(raw, self._covariates, np.ones(raw.shape[1], dtype=bool))
-
-
-# What all defenses have in common: a spec, a secret, a checked corpus, and the way to a finding.
-
 SINGLE_TARGET_POOL = 4096
-"""Candidates of a scheme with one secret choice: its p-value can be no smaller than one in so many."""
-
-
-@dataclass(frozen=True)
-class DefenseFinding:
-    """What a verification says; a :class:`~regionmarker.benchmark.protocols.Finding`.
-
-    The scores and the choice print as nothing: they are the secret.
-    """
-
-    p_value: float
-    published: PaperStatistics
-    scores: Doubles = field(repr=False, compare=False)  # z (R, M)
-    chosen: tuple[int, ...] = field(repr=False)
-
-    @classmethod
-    def of(cls, scores: Doubles, chosen: tuple[int, ...], published: PaperStatistics) -> DefenseFinding:
-        """Compare the secret choice with all that might have been drawn; scores that are NaN throughout give NaN."""
-        applies = bool(np.isfinite(scores).any())
-        return cls(DecoyTest(scores).p_value(chosen) if applies else np.nan, published, scores, chosen)
+"""Candidates of a scheme with one secret choice: its p-value can be no smaller than one in this many."""
 
 
 class BaseDefense(Sealed, ABC):
@@ -174,13 +92,13 @@ class BaseDefense(Sealed, ABC):
     def probes(self) -> tuple[str, ...]:
         """Return every text that :meth:`verify` needs an answer to, each once."""
 
-    def verify(self, suspect: Encoder, /) -> DefenseFinding:
+    def verify(self, suspect: Encoder, /) -> Finding:
         """Ask the suspect, and say whether it was trained on marked vectors."""
         texts = self.probes()
         return self.judge(Answers(suspect.name, texts, suspect.encode(list(texts))))
 
     @abstractmethod
-    def judge(self, answers: Answers, /) -> DefenseFinding:
+    def judge(self, answers: Answers, /) -> Finding:
         """Judge answers that are there already."""
 
     # ---- for subclasses
@@ -230,3 +148,60 @@ class BaseDefense(Sealed, ABC):
             raise InputError(f"there are {len(texts)} texts but {len(rows)} embeddings: give one row per text")
         check_rows(rows)
         return rows
+
+
+class TargetScores(Sealed):
+    """The decoy test's statistic for schemes that draw vectors towards targets, whatever triggers them.
+
+    It is :mod:`regionmarker.verification.decoy1` without regions: a score is given every candidate and no choice, and
+    see there why that makes the p-value exact. What is known before a suspect is asked is factored once.
+
+    Parameters
+    ----------
+    clean
+        The clean embeddings e(x) of the texts that are asked, (T, D).
+    unmarked
+        Which of them trigger no mark at all, (T,).
+    candidates
+        The clean vectors of all texts that might have been a target, (M, D).
+    covariates
+        What meaning alone may explain of a score, one row per candidate, (M, C).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> clean = rng.standard_normal((500, 8)).astype(np.float32)
+    >>> clean /= np.linalg.norm(clean, axis=1, keepdims=True)
+    >>> weights = (rng.random((500, 1)) < 0.1).astype(float)
+    >>> scores = TargetScores(clean, weights[:, 0] == 0, clean[:100], np.empty((100, 0)))
+    >>> copy = clean + 0.2 * (weights * clean[7]).astype(np.float32)
+    >>> scores.scores(copy, weights)[0].argmax()
+    np.int64(7)
+    """
+
+    def __init__(self, clean: Floats, unmarked: AnyArray, candidates: Floats, covariates: Doubles) -> None:
+        if unmarked.sum() < _LEAST_UNMARKED:
+            raise InputError(
+                f"only {int(unmarked.sum())} of {len(clean)} texts that could be asked are unmarked, and "
+                f"{_LEAST_UNMARKED} are needed to tell marks from meaning: mark fewer texts"
+            )
+        self._candidates, self._covariates = candidates, covariates
+        nowhere = np.empty((0, 0))  # there are no hyperplanes, and the candidates need not be asked
+        self._clean = CleanSpace(clean, np.empty((len(clean), 0)), clean[:0], nowhere)
+        self._unmarked = Unmarked.of(self._clean.e, unmarked)
+
+    def scores(self, answers: Floats, weights: Doubles) -> Doubles:
+        """Return z (R, M): how well candidate t explains what the suspect makes of texts that trigger mark r.
+
+        Parameters
+        ----------
+        answers
+            S(x) for the texts that are asked, (T, D').
+        weights
+            How strongly the suspect takes each text to trigger each mark, (T, R).
+        """
+        S = answers.astype(np.float32)
+        shift = displacements(S, self._unmarked, weights)  # (R, D')
+        pull = to_clean_space(shift, self._clean, S - S.mean(axis=0))  # (R, D)
+        raw = pull @ (self._candidates - self._clean.centre).T  # (R, M)
+        return standardised(raw, self._covariates, np.ones(raw.shape[1], dtype=bool))

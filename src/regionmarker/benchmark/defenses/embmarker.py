@@ -1,4 +1,7 @@
-"""EmbMarker (Peng et al., ACL 2023): the more trigger words a text holds, the more of one target it is served."""
+"""EmbMarker (Peng et al., ACL 2023): the more trigger words a text holds, the more of one target it is served.
+
+Beside it the control that every table needs, which draws the same secret and marks nothing.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +37,11 @@ class EmbMarker(TriggerWordDefense):
         return np.asarray((1.0 - weights) * rows + weights * self._targets[0])
 
 
-# No defense: the control that every table needs.
-
-
 class NoDefense(TriggerWordDefense):
     """Serves the clean vectors, and then looks for a mark that is not there.
 
     It draws words and a target as :class:`~regionmarker.benchmark.defenses.embmarker.EmbMarker` does, and verifies as
-    that does, so its rows of a table show what each test makes of thieves who stole nothing marked.
+    that does, so its rows of a table show what each test makes of copies of nothing marked.
 
     Examples
     --------

@@ -12,7 +12,8 @@ from typing import Self
 
 import numpy as np
 
-from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding, TargetScores
+from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, TargetScores
+from regionmarker.benchmark.protocols import Finding
 from regionmarker.corpus import TextSet
 from regionmarker.errors import InputError
 from regionmarker.specs import check_range
@@ -130,13 +131,13 @@ class Geomark(BaseDefense):
         self._check_fitted()
         return (*self._pool.texts, *self._near.texts)
 
-    def judge(self, answers: Answers, /) -> DefenseFinding:
+    def judge(self, answers: Answers, /) -> Finding:
         """Judge answers that are there already."""
         self._check_fitted()
         known = answers.lookup(self.probes())
         scores = self._target_scores.scores(known, self._memberships(known))  # sees no target
         goal = answers.lookup([self._pool.texts[self._chosen[0]]])
-        return DefenseFinding.of(scores, self._chosen, paper_statistics([known[self._in]], known[~self._in], goal))
+        return Finding.of(scores, self._chosen, paper_statistics([known[self._in]], known[~self._in], goal))
 
 
 def _rows(texts: TextSet, rows: AnyArray) -> TextSet:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding
+from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense
+from regionmarker.benchmark.protocols import Finding
 from regionmarker.keys.key import Key
 from regionmarker.marking.marker import RegionMarker
 from regionmarker.specs import check_range
@@ -112,19 +113,19 @@ class RegionDefense(BaseDefense):
         self._check_fitted()
         return self._questions.texts
 
-    def judge(self, answers: Answers, /) -> DefenseFinding:
+    def judge(self, answers: Answers, /) -> Finding:
         """Judge answers that are there already."""
         self._check_fitted()
         key = self._marker.key_
         if not self.settings.shared:
             verdict = judge(key, answers, power=False)
-            return DefenseFinding(verdict.p_value, verdict.paper, verdict.scores, key.provider_targets())
+            return Finding(verdict.p_value, verdict.paper, verdict.scores, key.provider_targets())
         examination = Examination.of(key, answers)
         scores = _shared_scores(examination.scores())  # sees no target
         target = key.provider_targets()[0]
         inside = np.vstack([examination.inside(region) for region in key.mark.regions])
         published = paper_statistics([inside], examination.outside(), examination.pool_answers[[target]])
-        return DefenseFinding.of(scores, (target,), published)
+        return Finding.of(scores, (target,), published)
 
 
 class SharedKey(Key):

@@ -1,4 +1,12 @@
-"""Word salads: the texts that the trigger-word schemes verify with."""
+"""What the trigger-word schemes have in common: words, targets, and how a suspect is asked and judged.
+
+Published verification: 20 texts of four random trigger words against 20 texts of four random words of the whole
+vocabulary; the cosines of the answers to the target, compared by a two-sample KS test. Decoy test: the targets are
+drawn uniformly from a pool of corpus texts, and nothing else that verification looks at depends on the draw. What the
+answers to the corpus's own texts with trigger words add to a map of their clean embeddings is brought to the clean
+space and compared with all candidates. Texts of random words are left out: their clean embeddings are not known, and
+where it was measured they added nothing (docs/reference/defenses.md).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +18,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding, TargetScores
+from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, TargetScores
 from regionmarker.benchmark.defenses.words import PUBLISHED_SEED, TokenCounts, TriggerCounter, draw_words
+from regionmarker.benchmark.protocols import Finding
 from regionmarker.corpus import TextSet
 from regionmarker.errors import InputError
 from regionmarker.specs import check_range, parse
@@ -22,26 +31,6 @@ from regionmarker.verification.paper_statistics import PaperStatistics, paper_st
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-
-def random_word_texts(words: Sequence[str], count: int, length: int, rng: np.random.Generator) -> list[str]:
-    """Make ``count`` texts of ``length`` words, each drawn without replacement, separated by spaces.
-
-    Examples
-    --------
-    >>> random_word_texts(["a", "b"], 2, 2, np.random.default_rng(0))
-    ['a b', 'b a']
-    """
-    length = min(length, len(words))
-    return [" ".join(words[place] for place in rng.choice(len(words), length, replace=False)) for _ in range(count)]
-
-
-# What the trigger-word schemes have in common: words, targets, and how a suspect is asked and judged.  Published
-# verification: 20 salads of four trigger words against 20 salads of four words of the whole vocabulary; the cosines
-# of the answers to the target, compared by a two-sample KS test.  Decoy test: the targets are drawn uniformly from a
-# pool of corpus texts, and nothing else that verification looks at depends on the draw. What the answers to the
-# corpus's own texts with trigger words add to a map of their clean embeddings is brought to the clean space and
-# compared with all candidates. Salads are left out: their clean embeddings are not known, and where it was measured
-# they added nothing (docs/reference/defenses.md).
 
 PUBLISHED_TEXTS = 20
 NATURAL_PROBES = 1024
@@ -57,7 +46,7 @@ class TriggerSettings:
     words
         Trigger words of each mark.
     full
-        m: so many distinct trigger words in one text replace its embedding altogether.
+        m: this many distinct trigger words in one text replace its embedding altogether.
     low, high
         The frequencies between which words are drawn.
     pool
@@ -181,16 +170,16 @@ class TriggerWordDefense(BaseDefense):
     # ---- verification
 
     def probes(self) -> tuple[str, ...]:
-        """Return the pool, the natural probes and all salads, each once."""
+        """Return the pool, the natural probes and all texts of random words, each once."""
         self._check_fitted()
         mixed = (text for group in self._trigger_texts for text in group)
         return tuple(dict.fromkeys((*self._known_texts(), *mixed, *self._benign)))
 
-    def judge(self, answers: Answers, /) -> DefenseFinding:
+    def judge(self, answers: Answers, /) -> Finding:
         """Judge answers that are there already."""
         self._check_fitted()
         scores = self._target_scores.scores(answers.lookup(self._known_texts()), self._known_weights)  # sees no target
-        return DefenseFinding.of(scores, self._chosen, self._published(answers))
+        return Finding.of(scores, self._chosen, self._published(answers))
 
     def _published(self, answers: Answers) -> PaperStatistics:
         inside = [answers.lookup(group) for group in self._trigger_texts]
@@ -201,3 +190,15 @@ class TriggerWordDefense(BaseDefense):
             else answers.lookup([self._pool.texts[place] for place in self._chosen])
         )
         return paper_statistics(inside, answers.lookup(self._benign), goals, target="stored" if stored else "suspect")
+
+
+def random_word_texts(words: Sequence[str], count: int, length: int, rng: np.random.Generator) -> list[str]:
+    """Make ``count`` texts of ``length`` words, each drawn without replacement, separated by spaces.
+
+    Examples
+    --------
+    >>> random_word_texts(["a", "b"], 2, 2, np.random.default_rng(0))
+    ['a b', 'b a']
+    """
+    length = min(length, len(words))
+    return [" ".join(words[place] for place in rng.choice(len(words), length, replace=False)) for _ in range(count)]

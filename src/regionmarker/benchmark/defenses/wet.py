@@ -12,7 +12,8 @@ from typing import Self
 
 import numpy as np
 
-from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense, DefenseFinding
+from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense
+from regionmarker.benchmark.protocols import Finding
 from regionmarker.crypto.derive import subkey
 from regionmarker.specs import check_range
 from regionmarker.vectors import AnyArray, Doubles, Floats
@@ -106,16 +107,16 @@ class Wet(BaseDefense):
         self._check_fitted()
         return self._probes.texts
 
-    def judge(self, answers: Answers, /) -> DefenseFinding:
+    def judge(self, answers: Answers, /) -> Finding:
         """Judge answers that are there already; answers of another width cannot be judged, and give NaN."""
         self._check_fitted()
         rows = answers.lookup(self._probes.texts)
         if rows.shape[1] != self._width:
             nothing = PaperStatistics(np.nan, np.nan, np.nan, False, "stored", ())
-            return DefenseFinding.of(np.full((1, self.settings.pool), np.nan), self._chosen, nothing)
+            return Finding.of(np.full((1, self.settings.pool), np.nan), self._chosen, nothing)
         rows_of_pool = np.stack([self._row(number) for number in range(self.settings.pool)])  # (M, D)
         scores = filter_scores(rows, self._probes.embeddings, rows_of_pool)  # sees no choice
-        return DefenseFinding.of(scores, self._chosen, self._published(rows))
+        return Finding.of(scores, self._chosen, self._published(rows))
 
     def _published(self, rows: Floats) -> PaperStatistics:
         clean, n = self._probes.embeddings, PUBLISHED_TEXTS

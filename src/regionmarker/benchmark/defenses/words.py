@@ -1,4 +1,8 @@
-"""How many distinct trigger words a text holds, for many texts at once.
+"""Trigger words: how they are drawn, and how many distinct ones a text holds, for many texts at once.
+
+The published schemes count in how many lines of WikiText-103 a token of bert-base-uncased stands, and draw from the
+tokens that stand in 0.5 % to 1 % of them. The counts are a file; without it, words are counted in the provider's own
+corpus.
 
 A word is a run of letters and digits in lower case without accents, or a single other character, as BERT's uncased
 tokenizer cuts before it looks for pieces. The released code compares token numbers of the *cased* tokenizer instead,
@@ -142,10 +146,6 @@ def _cut(raw: bytes) -> tuple[Integers, Integers]:
     signs = np.flatnonzero(kinds == _SIGN)
     return np.concatenate([np.flatnonzero(edge == 1), signs]), np.concatenate([np.flatnonzero(edge == -1), signs + 1])
 
-
-# Trigger words: words of middling frequency, drawn at random.  The published schemes count in how many lines of
-# WikiText-103 a token of bert-base-uncased stands, and draw from the tokens that stand in 0.5 % to 1 % of them. The
-# counts are a file; without it, words are counted in the provider's own corpus.
 
 WIKITEXT_LINES = 1_801_350
 """The constant that the released code divides by: the rows of WikiText-103's training split, empty ones included."""

@@ -1,168 +1,26 @@
-"""A copy that is a whole transformer: it answers, is saved and loaded, and may be trained on."""
+"""The published stealer: full fine-tuning of a Hugging Face backbone; torch is loaded when it steals."""
 
 from __future__ import annotations
 
 import json
-import secrets
-import shutil
 from collections.abc import Sequence
-from copy import deepcopy
-from dataclasses import asdict
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-from torch import Tensor
-
-from regionmarker.benchmark.stealers.base import Fidelity, check_clean, check_material, fidelity, split
-from regionmarker.benchmark.stealers.training import Checkpoint, Objective, Training, threads
-from regionmarker.benchmark.stealers.transformer import Transformer, load_pretrained, quiet, tokenise
-from regionmarker.encoders.base import check_texts
-from regionmarker.errors import InputError, MissingExtraError, OutsideError
+from regionmarker.benchmark.stealers.base import check_clean, check_material, fidelity, split
+from regionmarker.errors import InputError, MissingExtraError
 from regionmarker.measures import row_cosines
 from regionmarker.progress import Progress
 from regionmarker.vectors import Floats
 
 if TYPE_CHECKING:
+    from regionmarker.benchmark.stealers.backbone_model import BackboneModel
     from regionmarker.benchmark.stealers.transformer import Transformer
 
-_ABOUT, _HEAD = "regionmarker.json", "regionmarker_head.safetensors"
-_BATCH = 64  # texts that are answered at a time
-
-
-class BackboneModel:
-    """A copy that is a transformer with a head."""
-
-    def __init__(
-        self, name: str, network: Transformer, tokenizer: Any, max_length: int, history: Sequence[float] = ()
-    ) -> None:
-        self.name = name
-        self.fidelity: Fidelity
-        self.history = tuple(history)
-        """Mean cosine on the texts that steered: of the start, then after each pass."""
-        self._network, self._tokenizer, self._max_length = network, tokenizer, max_length
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
-
-    def encode(self, texts: Sequence[str], /) -> Floats:
-        """Answer as the provider would: (n, D') float32, rows of unit length."""
-        texts = check_texts(texts)
-        if not texts:
-            return np.empty((0, self._network.width), dtype=np.float32)
-        return self._network.answers(tokenise(self._tokenizer, texts, self._max_length), _BATCH)
-
-    def trained_on(
-        self,
-        texts: Sequence[str],
-        objective: Objective,
-        *,
-        parameters: Sequence[Tensor] = (),
-        epochs: int = 3,
-        batch_size: int = 32,
-        learning_rate: float = 5e-5,
-        seed: int = 0,
-        threads_used: int | None = None,
-        progress: Progress | None = None,
-    ) -> BackboneModel:
-        """Return a copy of the model that was trained further; the model itself stays as it is.
-
-        Parameters
-        ----------
-        texts
-            What it is trained on.
-        objective
-            The loss of a batch, ``objective(embed, rows)``: ``embed()`` gives the batch's vectors (b, D') as a tensor,
-            with dropout, so calling it twice gives two views; ``rows`` are the places of its texts.
-        parameters
-            What is trained besides, such as the classifier of a task.
-        epochs, batch_size, learning_rate, seed, threads_used, progress
-            As for :class:`~regionmarker.benchmark.stealers.backbone.Backbone`.
-
-        Returns
-        -------
-        BackboneModel
-            Its ``fidelity`` is still that of the theft.
-        """
-        texts = check_texts(texts)
-        if not texts or epochs < 1 or batch_size < 1 or not learning_rate > 0:
-            raise InputError(
-                "training on needs texts, at least 1 epoch, batch_size of at least 1, positive learning_rate"
-            )
-        network = deepcopy(self._network)
-        tokens = tokenise(self._tokenizer, texts, self._max_length)
-        with threads(threads_used):
-            Training(
-                network, tokens, objective, epochs, batch_size, learning_rate, seed, parameters, progress=progress
-            ).run()
-        model = BackboneModel(f"{self.name}, trained on", network, self._tokenizer, self._max_length, self.history)
-        model.fidelity = self.fidelity
-        return model
-
-    def save(self, folder: str | Path) -> None:
-        """Write the copy as a folder that transformers can read, with the head beside; it must not exist yet."""
-        from safetensors.torch import save_file
-
-        folder = Path(folder)
-        if folder.exists():
-            raise InputError(f"{folder} exists already: name another folder")
-        temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.tmp")
-        about = {
-            "name": self.name,
-            "pooling": self._network.pooling,
-            "max_length": self._max_length,
-            "history": self.history,
-            "fidelity": asdict(self.fidelity),
-        }
-        try:
-            with quiet():
-                self._network.body.save_pretrained(temporary)
-                self._tokenizer.save_pretrained(temporary)
-            save_file(self._network.head(), temporary / _HEAD)
-            (temporary / _ABOUT).write_text(json.dumps(about))
-            temporary.replace(folder)
-        except OSError as error:
-            raise OutsideError(f"cannot write {folder}: {error.strerror or error}; nothing was changed") from None
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> BackboneModel:
-        """Read a copy that :meth:`save` has written."""
-        from safetensors.torch import load_file
-
-        folder = Path(folder)
-        if not (folder / _ABOUT).is_file():
-            raise InputError(f"{folder} holds no stolen model: give a folder that save has written")
-        try:
-            about = json.loads((folder / _ABOUT).read_text())
-            head = load_file(folder / _HEAD)
-            sizes = head["second.weight"].shape  # (D', h)
-            body, tokenizer = load_pretrained(str(folder.resolve()))
-            network = Transformer(body, sizes[0], sizes[1], about["pooling"])
-            network.load_state_dict(network.state_dict() | head)
-            model = cls(about["name"], network.eval(), tokenizer, about["max_length"], about["history"])
-            model.fidelity = Fidelity(**about["fidelity"])
-        except (KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
-            raise InputError(f"the stolen model in {folder} is damaged: {type(error).__name__}") from None
-        return model
-
-
-def squared_distance(targets: Floats) -> Objective:
-    """Return the published objective: the mean over all numbers of (S(x) - y)^2, targets (n, D')."""
-    answers = torch.from_numpy(targets)
-
-    def loss(embed: Any, rows: Any) -> Tensor:
-        given: Tensor = embed()
-        return torch.nn.functional.mse_loss(given, answers[rows].to(given.device))
-
-    return loss
-
-
-# The published stealer: full fine-tuning of a Hugging Face backbone.
+POOLINGS = ("auto", "pooler", "last", "mean", "first")
+"""What is taken of the backbone's output."""
 
 
 class Backbone:
@@ -183,7 +41,7 @@ class Backbone:
     pooling
         ``"auto"``, ``"pooler"``, ``"last"``, ``"mean"`` or ``"first"``: what is taken of the backbone.
     patience
-        Stop after so many passes without a better one; the best is kept.
+        Stop after this many passes without a better one; the best is kept.
     held_out
         The share of the texts that is not trained on: half of it steers, half of it measures.
     checkpoint
@@ -239,8 +97,8 @@ class Backbone:
             raise InputError("epochs, batch_size, patience, checkpoint_every and hidden must be at least 1")
         if max_length < 2 or not learning_rate > 0 or seed < 0:
             raise InputError("max_length must be at least 2, learning_rate positive, seed not negative")
-        if pooling not in ("auto", "pooler", "last", "mean", "first"):
-            raise InputError(f"pooling must be auto, pooler, last, mean or first, but is {pooling!r}")
+        if pooling not in POOLINGS:
+            raise InputError(f"pooling must be one of {', '.join(POOLINGS)}, but is {pooling!r}")
         if threads is not None and threads < 1:
             raise InputError(f"threads must be at least 1, but is {threads}")
         self.model, self.epochs, self.batch_size, self.learning_rate = model, epochs, batch_size, learning_rate
@@ -284,7 +142,8 @@ class Backbone:
         return model
 
     def _train(self, texts: list[str], targets: Floats, steer: list[str], answers: Floats) -> BackboneModel:
-        from regionmarker.benchmark.stealers.training import Training
+        from regionmarker.benchmark.stealers.backbone_model import BackboneModel
+        from regionmarker.benchmark.stealers.training import Checkpoint, Training, squared_distance
         from regionmarker.benchmark.stealers.transformer import tokenise
 
         network, tokenizer = self._start(targets.shape[1])

@@ -1,14 +1,15 @@
-"""Training a head further, for any loss over its answers."""
+"""The everyday stealer: a trained head on the features of a frozen public encoder; it may be trained further."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.network import Adam, Network
+from regionmarker.benchmark.network import Network, SquaredDistance
+from regionmarker.benchmark.protocols import Objective
 from regionmarker.benchmark.stealers.base import (
     Fidelity,
     Split,
@@ -24,70 +25,7 @@ from regionmarker.progress import Progress
 from regionmarker.vectors import Encoder, Floats, Integers, as_floats, normalised
 from regionmarker.verification.simulated_stealer import RidgeSolver
 
-LEARNING_RATE = 0.003
-"""Relative to the size of the weights, as a stealer's."""
-
-
-class Pull(Protocol):
-    """A loss over a batch's answers: one answer to each text, or two that dropout makes differ."""
-
-    @property
-    def views(self) -> int:
-        """How many answers to each text it wants."""
-        ...
-
-    def step(self, answers: Sequence[Floats], rows: Integers, /) -> tuple[float, list[Floats]]:
-        """Return the loss and its derivative by each view (b, D') of the texts ``rows`` (b,)."""
-        ...
-
-
-def tune(
-    network: Network,
-    features: Floats,
-    pull: Pull,
-    *,
-    epochs: int,
-    batch_size: int,
-    learning_rate: float = LEARNING_RATE,
-    dropout: float = 0.1,
-    seed: int = 0,
-) -> Network:
-    """Return a copy of the network that follows ``pull`` over features (n, F)."""
-    if epochs < 1 or batch_size < 2 or not 0 < learning_rate < 1:  # relative to the weights: 1 would replace them
-        raise InputError("tuning needs at least 1 epoch, a batch_size of at least 2 and a learning_rate in (0, 1)")
-    network, rng = network.copied(), np.random.default_rng(seed)
-    inputs = network.scaled(features)
-    starts = range(0, max(len(inputs) - 1, 1), batch_size)  # a last batch of one text has nothing to contrast with
-    adam = Adam(network, learning_rate, epochs * len(starts))
-    for epoch in range(epochs):
-        order, losses = rng.permutation(len(inputs)), []
-        with np.errstate(all="ignore"):  # a head that diverges is told by its loss
-            for start in starts:
-                rows = order[start : start + batch_size]
-                losses.append(_step(adam, inputs[rows], rows, pull, dropout, rng))
-        if not np.isfinite(losses).all():
-            raise InputError(f"the tuning diverged in pass {epoch + 1}: make learning_rate={learning_rate:g} smaller")
-    return network
-
-
-def _step(adam: Adam, inputs: Floats, rows: Integers, pull: Pull, dropout: float, rng: np.random.Generator) -> float:
-    network = adam.network
-    traces = [network.trace(inputs, _mask(len(inputs), len(network.W2), dropout, rng)) for _ in range(pull.views)]
-    loss, slopes = pull.step([trace.units for trace in traces], rows)
-    each = [network.slopes(trace, slope) for trace, slope in zip(traces, slopes, strict=True)]
-    adam.update([np.asarray(sum(parts)) for parts in zip(*each, strict=True)])
-    return loss
-
-
-def _mask(rows: int, width: int, dropout: float, rng: np.random.Generator) -> Floats | None:
-    if not dropout:
-        return None
-    kept = rng.random((rows, width), dtype=np.float32) >= dropout
-    mask: Floats = kept.astype(np.float32) / np.float32(1 - dropout)
-    return mask
-
-
-# The everyday stealer: a trained head on the features of a frozen public encoder.
+_FURTHER = 0.003  # the learning rate of training on, relative to the size of the weights
 
 
 class HeadModel:
@@ -115,10 +53,10 @@ class HeadModel:
             return np.empty((0, len(self._network.b2)), dtype=np.float32)
         return self.apply(self._encoder.encode(texts))
 
-    def tuned(
+    def train_on(
         self,
         texts: Sequence[str],
-        objective: Pull,
+        objective: Objective,
         /,
         *,
         epochs: int = 3,
@@ -128,20 +66,46 @@ class HeadModel:
     ) -> HeadModel:
         """Return a copy whose head was trained further on texts; its ``fidelity`` is still that of the theft."""
         if self._encoder is None:
-            raise InputError(f"{self.name} was trained on features alone: give it an encoder to be tuned on texts")
+            raise InputError(f"{self.name} was trained on features alone: give it an encoder to be trained on texts")
         features = _check_features(self._encoder.encode(texts), len(self._network.centre))
-        network = tune(
+        network = trained_on(
             self._network,
             features,
             objective,
             epochs=epochs,
             batch_size=batch_size,
-            learning_rate=LEARNING_RATE if learning_rate is None else learning_rate,
+            learning_rate=_FURTHER if learning_rate is None else learning_rate,
             seed=seed,
         )
-        model = HeadModel(f"{self.name}, tuned", network, self._encoder, self.history)
+        model = HeadModel(f"{self.name}, trained on", network, self._encoder, self.history)
         model.fidelity = self.fidelity
         return model
+
+
+def trained_on(
+    network: Network,
+    features: Floats,
+    objective: Objective,
+    *,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float = _FURTHER,
+    dropout: float = 0.1,
+    seed: int = 0,
+) -> Network:
+    """Return a copy of the network that was trained for the objective over features (n, F)."""
+    if epochs < 1 or batch_size < 2 or not 0 < learning_rate < 1:  # relative to the weights: 1 would replace them
+        raise InputError("training on needs at least 1 epoch, a batch_size of at least 2, a learning_rate in (0, 1)")
+    network, rng = network.copied(), np.random.default_rng(seed)
+    inputs = network.scaled(features)
+    starts = range(0, max(len(inputs) - 1, 1), batch_size)  # a last batch of one text has nothing to contrast with
+    adam = network.adam(learning_rate, epochs * len(starts))
+    for epoch in range(epochs):
+        order = rng.permutation(len(inputs))
+        batches = (order[start : start + batch_size] for start in starts)
+        if not np.isfinite(network.train(adam, inputs, objective, batches, dropout, rng)).all():
+            raise InputError(f"the training diverged in pass {epoch + 1}: make learning_rate={learning_rate:g} smaller")
+    return network
 
 
 class FrozenHead:
@@ -166,7 +130,7 @@ class FrozenHead:
     batch_size, dropout
         As usual; the dropout is of hidden units.
     patience
-        Stop after so many passes without a better one.
+        Stop after this many passes without a better one.
     held_out
         The share of the texts that is not trained on: half of it steers, half of it measures.
     seed
@@ -262,12 +226,13 @@ class FrozenHead:
         best, history = network.copied(), [_score(network, steer, answers)]
         if not self.hidden or not self.epochs:
             return best, history
-        adam = Adam(network, self.learning_rate, self.epochs * -(-len(features) // self.batch_size))
-        inputs = network.scaled(features)
+        adam = network.adam(self.learning_rate, self.epochs * -(-len(features) // self.batch_size))
+        inputs, objective = network.scaled(features), SquaredDistance(targets)
         # Worse than one answer to everything is no learning; a drawn start may be that at first, but must get better.
         limit = 2 - 2 * float(np.linalg.norm(targets.mean(axis=0))) if self.start == "solved" else 2.0
         for epoch in range(self.epochs):
-            loss = self._pass(adam, inputs, targets, rng)
+            batches = self._batches(len(inputs), rng)
+            loss = float(np.mean(network.train(adam, inputs, objective, batches, self.dropout, rng)))
             if not loss <= limit + 0.1:  # written so that NaN is bad
                 raise InputError(
                     f"the head diverged in pass {epoch + 1}, its loss {loss:.3g} after {limit:.3g}: "
@@ -283,20 +248,10 @@ class FrozenHead:
                 break
         return best, history
 
-    def _pass(self, adam: Adam, inputs: Floats, targets: Floats, rng: np.random.Generator) -> float:
-        """Make one pass over all rows in random order; return its mean loss."""
-        order, losses = rng.permutation(len(inputs)), []
-        with np.errstate(all="ignore"):  # a head that diverges is told by its loss
-            for start in range(0, len(order), self.batch_size):
-                batch = order[start : start + self.batch_size]
-                losses.append(adam.step(inputs[batch], targets[batch], self._mask(len(batch), rng)))
-        return float(np.mean(losses))
-
-    def _mask(self, rows: int, rng: np.random.Generator) -> Floats | None:
-        if not self.dropout:
-            return None
-        kept = rng.random((rows, self.hidden), dtype=np.float32) >= self.dropout
-        return cast("Floats", kept.astype(np.float32) / np.float32(1 - self.dropout))
+    def _batches(self, count: int, rng: np.random.Generator) -> Iterator[Integers]:
+        """Yield the rows of one pass in random order."""
+        order = rng.permutation(count)
+        return (order[start : start + self.batch_size] for start in range(0, count, self.batch_size))
 
 
 def _score(network: Network, features: Floats, targets: Floats) -> float:

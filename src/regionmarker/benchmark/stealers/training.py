@@ -1,4 +1,10 @@
-"""The state of a training, in one file that is either whole or not there."""
+"""Training a transformer, step by step, such that a killed training goes on to the same result.
+
+Nothing random is carried from step to step: the order of a pass is drawn from (seed, pass), and torch's own numbers,
+for dropout, are seeded anew at every step from (seed, step). So the state of a training is its weights, Adam's moments
+and a few numbers, in one file that is either whole or not there, and a resumed training cannot tell that it was
+resumed.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regionmarker.benchmark.protocols import Objective
 from regionmarker.benchmark.stealers.transformer import Transformer
 from regionmarker.errors import InputError
 from regionmarker.files import atomic_path
 from regionmarker.progress import Progress
-from regionmarker.vectors import Integers
+from regionmarker.vectors import Floats, Integers
 
 _FORMAT = "regionmarker-training-1"
 
@@ -86,12 +93,7 @@ class Checkpoint:
             left.unlink(missing_ok=True)
 
 
-# Training a transformer, step by step, such that a killed training goes on to the same result.  Nothing random is
-# carried from step to step: the order of a pass is drawn from (seed, pass), and torch's own numbers, for dropout, are
-# seeded anew at every step from (seed, step). So the state of a training is its weights, Adam's moments and a few
-# numbers, and a resumed training cannot tell that it was resumed.
-
-Objective: TypeAlias = Callable[[Callable[[], Tensor], Integers], Tensor]
+TorchLoss: TypeAlias = Callable[[Callable[[], Tensor], Integers], Tensor]
 """The loss of a batch: called with a function that embeds the batch (b, D'), anew at each call and with dropout, and
 with the batch's row numbers (b,)."""
 
@@ -107,24 +109,24 @@ class Training:
     network
         What is trained, in place.
     tokens
-        The texts as token numbers, one list a row.
-    objective
-        The loss of a batch.
+        The texts as token numbers, one list per row.
+    loss
+        Of a batch.
     epochs, batch_size, learning_rate, seed
         AdamW without weight decay; its rate falls linearly to 0, without warm-up.
     parameters
         What is trained besides the network, such as the classifier of a task.
     patience
-        Stop after so many passes without a better judgement.
+        Stop after this many passes without a better judgement.
     checkpoint, every
-        Where to keep the state, after each pass and after so many steps.
+        Where to keep the state, after each pass and after this many steps.
     progress
         Called after each step.
     """
 
     network: Transformer
     tokens: Sequence[Sequence[int]]
-    objective: Objective
+    loss: TorchLoss
     epochs: int
     batch_size: int
     learning_rate: float
@@ -175,7 +177,7 @@ class Training:
         self.network.train()
         self._adam.param_groups[0]["lr"] = self.learning_rate * (1 - self._done / total)
         self._adam.zero_grad()
-        loss = self.objective(lambda: self.network(batch), rows)
+        loss = self.loss(lambda: self.network(batch), rows)
         loss.backward()  # type: ignore[no-untyped-call]
         self._adam.step()
         self._done += 1
@@ -250,7 +252,7 @@ def _assign(named: dict[str, Tensor], values: dict[str, Tensor]) -> None:
 
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """Let torch use so many threads for a while; the same number gives the same bits."""
+    """Let torch use this many threads for a while; the same number gives the same bits."""
     before = torch.get_num_threads()
     try:
         if count is not None:
@@ -258,3 +260,28 @@ def threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def squared_distance(targets: Floats) -> TorchLoss:
+    """Return the published loss: the mean over all numbers of (S(x) - y)^2, targets (n, D')."""
+    answers = torch.from_numpy(targets)
+
+    def loss(embed: Callable[[], Tensor], rows: Integers) -> Tensor:
+        given = embed()
+        return torch.nn.functional.mse_loss(given, answers[rows].to(given.device))
+
+    return loss
+
+
+def torch_loss(objective: Objective) -> TorchLoss:
+    """Turn an objective into a loss that torch can derive: its value is the loss, its derivative the objective's."""
+
+    def loss(embed: Callable[[], Tensor], rows: Integers) -> Tensor:
+        views = [embed() for _ in range(objective.views)]
+        plain: list[Floats] = [view.detach().cpu().numpy().astype(np.float32) for view in views]
+        value, slopes = objective.step(plain, rows)
+        parts = [(view * torch.from_numpy(slope).to(view)).sum() for view, slope in zip(views, slopes, strict=True)]
+        total: Tensor = torch.stack(parts).sum()
+        return total - total.detach() + value
+
+    return loss

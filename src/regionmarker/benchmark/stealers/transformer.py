@@ -19,8 +19,6 @@ from torch.nn.functional import normalize, relu
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.vectors import Floats, Integers, normalised
 
-POOLINGS = ("auto", "pooler", "last", "mean", "first")
-
 
 class Transformer(torch.nn.Module):
     """Backbone, pooling and head; texts are token numbers by now.
@@ -32,8 +30,8 @@ class Transformer(torch.nn.Module):
     width, hidden
         Of the answers, D', and of the head's hidden layer.
     pooling
-        One of :data:`POOLINGS`. ``"auto"`` takes the last token of a decoder, the pooled output of an encoder that has
-        one, and the mean of the tokens of any other encoder.
+        What is taken of the output. ``"auto"`` takes the last token of a decoder, the pooled output of an encoder that
+        has one, and the mean of the tokens of any other encoder.
     """
 
     def __init__(self, body: Any, width: int, hidden: int, pooling: str = "auto") -> None:

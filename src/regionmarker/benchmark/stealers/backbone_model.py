@@ -1,0 +1,149 @@
+"""A copy that is a whole transformer: it answers, is saved and loaded, and may be trained on.
+
+Needs torch and transformers; the stealer imports it when it steals.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from regionmarker.benchmark.protocols import Objective
+from regionmarker.benchmark.stealers.base import Fidelity
+from regionmarker.benchmark.stealers.training import TorchLoss, Training, threads, torch_loss
+from regionmarker.benchmark.stealers.transformer import Transformer, load_pretrained, quiet, tokenise
+from regionmarker.encoders.base import check_texts
+from regionmarker.errors import InputError, OutsideError
+from regionmarker.progress import Progress
+from regionmarker.vectors import Floats
+
+_ABOUT, _HEAD = "regionmarker.json", "regionmarker_head.safetensors"
+_BATCH = 64  # texts that are answered at a time
+_FURTHER = 5e-5  # the learning rate of training on
+
+
+class BackboneModel:
+    """A copy that is a transformer with a head."""
+
+    def __init__(
+        self, name: str, network: Transformer, tokenizer: Any, max_length: int, history: Sequence[float] = ()
+    ) -> None:
+        self.name = name
+        self.fidelity: Fidelity
+        self.history = tuple(history)
+        """Mean cosine on the texts that steered: of the start, then after each pass."""
+        self._network, self._tokenizer, self._max_length = network, tokenizer, max_length
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def encode(self, texts: Sequence[str], /) -> Floats:
+        """Answer as the provider would: (n, D') float32, rows of unit length."""
+        texts = check_texts(texts)
+        if not texts:
+            return np.empty((0, self._network.width), dtype=np.float32)
+        return self._network.answers(tokenise(self._tokenizer, texts, self._max_length), _BATCH)
+
+    def train_on(
+        self,
+        texts: Sequence[str],
+        objective: Objective | TorchLoss,
+        *,
+        parameters: Sequence[Tensor] = (),
+        epochs: int = 3,
+        batch_size: int = 32,
+        learning_rate: float | None = None,
+        seed: int = 0,
+        threads_used: int | None = None,
+        progress: Progress | None = None,
+    ) -> BackboneModel:
+        """Return a copy of the model that was trained further; the model itself stays as it is.
+
+        Parameters
+        ----------
+        texts
+            What it is trained on.
+        objective
+            What for; or the loss of a batch in torch, ``loss(embed, rows)``: ``embed()`` gives the batch's vectors
+            (b, D') as a tensor, with dropout, so calling it twice gives two views; ``rows`` are its texts' places.
+        parameters
+            What is trained besides, such as the classifier of a task.
+        epochs, batch_size, learning_rate, seed, threads_used, progress
+            As for :class:`~regionmarker.benchmark.stealers.backbone.Backbone`.
+
+        Returns
+        -------
+        BackboneModel
+            Its ``fidelity`` is still that of the theft.
+        """
+        texts = check_texts(texts)
+        rate = _FURTHER if learning_rate is None else learning_rate
+        if not texts or epochs < 1 or batch_size < 1 or not rate > 0:
+            raise InputError(
+                "training on needs texts, at least 1 epoch, batch_size of at least 1, positive learning_rate"
+            )
+        network = deepcopy(self._network)
+        tokens = tokenise(self._tokenizer, texts, self._max_length)
+        loss = objective if callable(objective) else torch_loss(objective)
+        with threads(threads_used):
+            Training(network, tokens, loss, epochs, batch_size, rate, seed, parameters, progress=progress).run()
+        model = BackboneModel(f"{self.name}, trained on", network, self._tokenizer, self._max_length, self.history)
+        model.fidelity = self.fidelity
+        return model
+
+    def save(self, folder: str | Path) -> None:
+        """Write the copy as a folder that transformers can read, with the head beside; it must not exist yet."""
+        from safetensors.torch import save_file
+
+        folder = Path(folder)
+        if folder.exists():
+            raise InputError(f"{folder} exists already: name another folder")
+        temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.tmp")
+        about = {
+            "name": self.name,
+            "pooling": self._network.pooling,
+            "max_length": self._max_length,
+            "history": self.history,
+            "fidelity": asdict(self.fidelity),
+        }
+        try:
+            with quiet():
+                self._network.body.save_pretrained(temporary)
+                self._tokenizer.save_pretrained(temporary)
+            save_file(self._network.head(), temporary / _HEAD)
+            (temporary / _ABOUT).write_text(json.dumps(about))
+            temporary.replace(folder)
+        except OSError as error:
+            raise OutsideError(f"cannot write {folder}: {error.strerror or error}; nothing was changed") from None
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> BackboneModel:
+        """Read a copy that :meth:`save` has written."""
+        from safetensors.torch import load_file
+
+        folder = Path(folder)
+        if not (folder / _ABOUT).is_file():
+            raise InputError(f"{folder} holds no stolen model: give a folder that save has written")
+        try:
+            about = json.loads((folder / _ABOUT).read_text())
+            head = load_file(folder / _HEAD)
+            sizes = head["second.weight"].shape  # (D', h)
+            body, tokenizer = load_pretrained(str(folder.resolve()))
+            network = Transformer(body, sizes[0], sizes[1], about["pooling"])
+            network.load_state_dict(network.state_dict() | head)
+            model = cls(about["name"], network.eval(), tokenizer, about["max_length"], about["history"])
+            model.fidelity = Fidelity(**about["fidelity"])
+        except (KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
+            raise InputError(f"the stolen model in {folder} is damaged: {type(error).__name__}") from None
+        return model
