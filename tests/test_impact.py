@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from regionmarker import RegionMarker
-from regionmarker.cli import main
 from regionmarker.errors import InputError
 from regionmarker.impact import measure_impact
 from regionmarker.measures import nearest
@@ -62,35 +59,3 @@ def test_neighbours_in_an_old_index(some):
 def test_too_few_texts_are_refused(marker, some):
     with pytest.raises(InputError, match="needs at least 100 texts, but there are 50"):
         measure_impact(marker, some[0][:50], some[1][:50])
-
-
-# ---- the verb
-
-
-@pytest.fixture
-def files(tmp_path, marker, some, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    marker.save("k.rmkey")
-    (tmp_path / "texts.txt").write_text("\n".join(" ".join(text.split()) for text in some[0]), encoding="utf-8")
-
-
-def run(*arguments, code=0):
-    with pytest.raises(SystemExit) as left:
-        main(["impact", *arguments])
-    assert (left.value.code or 0) == code
-
-
-def test_the_verb(files, capsys):
-    run("--key", "k.rmkey", "--corpus", "texts.txt", "--encoder", "wordllama", "--most", "300", "--json")
-    found = json.loads(capsys.readouterr().out)
-    assert found["texts"] == 300
-    assert set(found["retrieval"]) == {"texts", "unmarked", "old_index", "all_marked"}
-    run("--key", "k.rmkey", "--corpus", "texts.txt", "--encoder", "wordllama", "--most", "200")
-    shown = capsys.readouterr().out
-    assert "neighbours kept" in shown
-    assert "nDCG@10" in shown
-
-
-def test_the_verb_needs_vectors_or_an_encoder(files, capsys):
-    run("--key", "k.rmkey", "--corpus", "texts.txt", code=2)
-    assert "texts.txt has no embedding column: give --encoder" in capsys.readouterr().err

@@ -34,8 +34,10 @@ def test_a_bar_that_is_not_shown_says_nothing(capfd: pytest.CaptureFixture[str])
     assert capfd.readouterr() == ("", "")
 
 
-def test_bars_and_lines_share_one_console() -> None:
+def test_bars_and_lines_share_one_console_that_prints_what_it_is_given(capfd: pytest.CaptureFixture[str]) -> None:
     assert stderr_console() is stderr_console()
+    stderr_console().print("a key in keys[old]/k.rmkey")
+    assert capfd.readouterr() == ("", "a key in keys[old]/k.rmkey\n")
 
 
 def test_rich_is_loaded_by_a_drawn_bar_only() -> None:

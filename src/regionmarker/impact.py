@@ -24,7 +24,7 @@ NEIGHBOURS = 10
 LEAST_TEXTS = 100
 _LEAST_WORDS = 8  # of a text that is cut in two
 _MOST_PAIRS = 2000  # of halves: ranking costs the square of it
-_MOVED = 0.9999  # a cosine below it is a mark, not the grid
+_MOVED = 0.9999  # a cosine below it is a mark, not rounding
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,13 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 @cache
 def stderr_console() -> Console:
-    """Return the console that bars are drawn on: a line printed on it goes above a bar, not through it."""
+    """Return the console that bars are drawn on: a line printed on it goes above a bar, not through it.
+
+    It prints what it is given: a path or a name in brackets is not taken for markup.
+    """
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, markup=False)
 
 
 class Bar:

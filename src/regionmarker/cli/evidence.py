@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from regionmarker.cli.options import Json, Suspect
 from regionmarker.cli.output import print_result, print_table, stderr
@@ -67,7 +66,7 @@ def replay(
     print_result(outcome.to_dict(), as_json=json, title="Asked again")
     if not outcome.confirmed:
         if not json:
-            stderr.print(f"regionmarker: {escape(outcome.sentence)}")
+            stderr.print(f"regionmarker: {outcome.sentence}")
         raise typer.Exit(FAILED)
 
 
@@ -94,7 +93,6 @@ def stamp(
         stderr.print(
             f"\nSend it to a time-stamping authority, then: regionmarker evidence stamp {bundle} --response ANSWER:\n"
             f"curl -H 'Content-Type: application/timestamp-query' --data-binary @{request} -o answer.tsr URL",
-            markup=False,
         )
 
 
@@ -106,4 +104,4 @@ def _show(report: CheckReport, *, as_json: bool) -> None:
     if report.ok:
         typer.echo(f"\nAll checks of the level {report.level} passed: {report.outcome}, p = {report.p_value:.3g}.")
     else:
-        stderr.print(f"regionmarker: {escape(report.failure or '')}")
+        stderr.print(f"regionmarker: {report.failure}")

@@ -132,8 +132,8 @@ def _job_progress(*, quiet: bool) -> Iterator[JobProgress]:
 
 def _complain(reasons: list[str], rows_set_aside: int) -> None:
     for reason in reasons[:_SHOWN]:
-        stderr.print(f"refused: {reason}", markup=False)
+        stderr.print(f"refused: {reason}")
     if len(reasons) > _SHOWN:
-        stderr.print(f"refused: {len(reasons) - _SHOWN} more shards; the manifest names them", markup=False)
+        stderr.print(f"refused: {len(reasons) - _SHOWN} more shards; the manifest names them")
     if rows_set_aside:
         stderr.print(f"{rows_set_aside} rows could not be marked and were set aside; the manifest names them")

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from regionmarker.progress import Bar, bar, stderr_console
 
@@ -58,7 +58,7 @@ def print_table(
             table.add_column(style="bold")
             for _ in row[1:]:
                 table.add_column(overflow="fold")
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*(Text(cell) for cell in row))  # as it stands: a name may hold brackets
     console.print(table)
 
 

@@ -110,7 +110,7 @@ def _save(found: Plan, folder: Path) -> None:
     try:
         from regionmarker.planning import draw_plan
     except ImportError as error:  # the picture is a courtesy
-        stderr.print(f"no picture: {error}", markup=False)
+        stderr.print(f"no picture: {error}")
         return
     with atomic_path(folder / _FIGURE) as temporary:
         draw_plan(temporary, found)
@@ -120,7 +120,7 @@ def _show(found: Plan) -> None:
     _print_outcomes("Settings against the wanted thief", found.tried)
     goals, best = found.goals, found.recommended
     if best is None and all(one.failed for one in found.tried):
-        stderr.print(f"\nNone of these keys can be made from this corpus: {found.tried[0].failed}", markup=False)
+        stderr.print(f"\nNone of these keys can be made from this corpus: {found.tried[0].failed}")
         return
     if best is None:
         stderr.print(

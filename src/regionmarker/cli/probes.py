@@ -50,8 +50,8 @@ def probes(
     texts = merged_texts([plan_questions(one, budget) for one in ring])
     write_texts(out, texts)
     cost = Cost.of(texts)
-    told = ("" if key_id is None else f" --key-id {key_id}") + ("" if budget == BUDGET else f" --budget {budget}")
-    then = f"regionmarker verify --key {shlex.quote(str(key))} --suspect file:answers.parquet{told}"
+    same = ("" if key_id is None else f" --key-id {key_id}") + ("" if budget == BUDGET else f" --budget {budget}")
+    then = f"regionmarker verify --key {shlex.quote(str(key))} --suspect file:answers.parquet{same}"
     facts = {
         "output": str(out),
         "keys": len(ring),
@@ -69,7 +69,6 @@ def probes(
         "answers.parquet (or .jsonl).\nThe file says nothing about the key, but show it to nobody before. Then:\n\n"
         f"  {then}",
         soft_wrap=True,  # a command that is broken into lines cannot be copied
-        markup=False,
     )
 
 

@@ -61,7 +61,6 @@ def add(
         stderr.print(
             f"\nThe gateway marks for {name} once its serving key holds the name: run regionmarker key export-serving "
             f"again with --tenant {name}, or with the names that tenants list --names prints.",
-            markup=False,
         )
         _warn_of_shadow(name, mode)
 
@@ -163,7 +162,7 @@ def _show_key(name: str, key: str, *, as_json: bool) -> None:
 
 def _warn_of_shadow(name: str, mode: str) -> None:
     if mode == "shadow":
-        stderr.print(f"\n{name} is in shadow mode: {_SHADOW}.", style="bold red", markup=False)
+        stderr.print(f"\n{name} is in shadow mode: {_SHADOW}.", style="bold red")
 
 
 def _print_accounts(accounts: list[Account]) -> None:

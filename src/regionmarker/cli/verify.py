@@ -115,7 +115,7 @@ def _save(verdict: Verdict, out: Path, disclosure: str, key: Path, *, overwrite:
     from regionmarker.evidence import Signer
 
     verdict.save(out, level=disclosure, signer=Signer.beside(key), overwrite=overwrite)
-    stderr.print(f"evidence ({disclosure}): {out}", markup=False)
+    stderr.print(f"evidence ({disclosure}): {out}")
 
 
 def _show(verdict: Verdict, *, as_json: bool) -> None:
@@ -123,23 +123,21 @@ def _show(verdict: Verdict, *, as_json: bool) -> None:
         print_result(verdict.to_dict(), as_json=True)
         return
     power = verdict.power
-    caught = (
-        "not estimated"
-        if power is None
-        else "nothing"
-        if power.caught is None
-        else f"fidelity {power.caught} and above"
-    )
+    if power is None:
+        caught = "not estimated"
+    else:
+        least = "nothing" if power.caught is None else f"fidelity {power.caught} and above"
+        caught = f"{least} (simulated copies)"
     print_result(
         {
             "outcome": verdict.outcome,
             "p_value": f"{verdict.p_value:.3g}",
-            "judged_at": f"{verdict.judged_at:.3g} ({_paid(verdict)})",
+            "judged_at": f"{verdict.judged_at:.3g} ({_correction(verdict)})",
             "suspect": verdict.suspect,
             "key_id": verdict.key_id,
             **({"other_keys": [_other(one) for one in verdict.other_keys]} if verdict.other_keys else {}),
             "asked": f"{verdict.asked.queries} texts, about {verdict.asked.tokens} tokens",
-            "would_have_caught": f"{caught} (simulated copies)" if power is not None else caught,
+            "would_have_caught": caught,
         },
         as_json=False,
         title="Verdict",
@@ -158,7 +156,7 @@ def _show(verdict: Verdict, *, as_json: bool) -> None:
         stderr.print(f"\nNote: {note}.")
 
 
-def _paid(verdict: Verdict) -> str:
+def _correction(verdict: Verdict) -> str:
     keys = f", {1 + len(verdict.other_keys)} keys" if verdict.other_keys else ""
     return f"level {verdict.level:.3g}, look {verdict.look} at this suspect{keys}"
 
