@@ -66,7 +66,7 @@ class SetAsideRows:
         self._storage.commit(self._path, self._name)
 
 
-class Stopped(Exception):  # noqa: N818 - not an error: the job was told to end
+class Stopped(Exception):  # noqa: N818 - not an error: the job ends early
     """The job ends before this shard is done."""
 
 

@@ -1,11 +1,16 @@
-"""Text in, embeddings out.
+"""Text in, embeddings out: a spec string, or any object with ``encode``, becomes an encoder.
 
-    registry.py                  a spec string, or any object with ``encode``, becomes an encoder
-    checked.py                   what every encoder promises, checked in one place
-    wordllama.py                 the embedded default: no torch, no network
-    sentence_transformers.py     models of the Hugging Face hub, or of a folder
-    openai.py, wire.py           any OpenAI-compatible server
-    cache.py, store.py           a wrapper that never embeds a text twice
+    wordllama                         the embedded default
+    sentence-transformers:NAME        NAME on the Hugging Face hub, or a folder
+    openai:URL#MODEL                  any OpenAI-compatible server
+
+Another package adds its own by an entry point of the group ``regionmarker.encoders``: its name stands before the colon,
+and it is called with what stands after it (as a classmethod ``from_spec(rest)`` would be).
+
+    base.py                           what every encoder promises; objects and tables as encoders
+    wordllama.py, sentence_transformers.py, openai.py
+    http_client.py, http_messages.py  how a server is asked, and what it says
+    cache.py                          vectors in a file: no text is embedded twice
 
 Importing this package loads none of the models or clients: each comes with its first use.
 """
@@ -31,12 +36,6 @@ __all__ = [
     "known_encoders",
     "load_encoder",
 ]
-
-
-# A spec string becomes an encoder.      wordllama                         the embedded default     sentence-
-# transformers:NAME        NAME on the Hugging Face hub, or a folder     openai:URL#MODEL                  any OpenAI-
-# compatible server  Another package adds its own by an entry point of the group ``regionmarker.encoders``: its name
-# stands before the colon, and it is called with what stands after it (as a classmethod ``from_spec(rest)`` would be).
 
 ENCODERS = Registry(
     kind="encoder",

@@ -184,12 +184,12 @@ class CheckedEncoder(ABC):
         ``positions`` says where the texts stand in a longer list, for the messages of errors.
         """
         texts = check_texts(texts)
-        places = range(len(texts)) if positions is None else positions
+        positions = range(len(texts)) if positions is None else positions
         answers = np.empty((0, 0 if texts else self._find_width()), dtype=np.float32)
         first = 0
         while first < len(texts):
             last = first + (self.batch_size or len(texts))  # looked up anew: a server may make us shrink it
-            where = places[first:last]
+            where = positions[first:last]
             answer = self._embed(texts[first:last], where)
             rows = check_answer(answer, where, source=self.name, width=self.width, error=self.blame)
             self.width = rows.shape[1]
@@ -248,11 +248,8 @@ class ObjectEncoder(CheckedEncoder):
         return answer
 
 
-# An encoder whose answers are known already: nobody embeds a corpus once for every cell.
-
-
 class LookupEncoder:
-    """Answers from a table of texts; other texts go to the encoder itself, which is loaded when first needed.
+    """Answers from a table of texts that were embedded before; an encoder for the others is loaded when first needed.
 
     Examples
     --------
@@ -269,7 +266,7 @@ class LookupEncoder:
         self, name: str, texts: Sequence[str], rows: Floats, load: Callable[[], Encoder] | None = None
     ) -> None:
         self.name = name
-        self._place = {text: place for place, text in enumerate(texts)}
+        self._row_of = {text: row for row, text in enumerate(texts)}
         self._rows, self._load = rows, load
         self._encoder: Encoder | None = None
 
@@ -278,15 +275,15 @@ class LookupEncoder:
 
     def knows(self, texts: Sequence[str]) -> bool:
         """Return whether all these texts are in the table, or can be embedded."""
-        return self._load is not None or all(text in self._place for text in texts)
+        return self._load is not None or all(text in self._row_of for text in texts)
 
     def encode(self, texts: Sequence[str], /) -> Floats:
         """Answer for texts in order, (n, D)."""
-        places = np.array([self._place.get(text, -1) for text in texts], dtype=np.int64)
-        found = self._rows[places]  # a copy
-        new = np.flatnonzero(places < 0)
+        rows = np.array([self._row_of.get(text, -1) for text in texts], dtype=np.int64)
+        found = self._rows[rows]  # a copy
+        new = np.flatnonzero(rows < 0)
         if len(new):
-            found[new] = self._own(texts[int(new[0])]).encode([texts[int(place)] for place in new])
+            found[new] = self._own(texts[int(new[0])]).encode([texts[int(row)] for row in new])
         return found
 
     def _own(self, text: str) -> Encoder:

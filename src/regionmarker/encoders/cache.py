@@ -103,7 +103,7 @@ def open_store(path: Path, encoder: str) -> Iterator[VectorStore]:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Vectors tell much about their texts: nobody else may read them. SQLite's side files copy this mode.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        # One connection an encode: nothing to share between threads or across a fork, nothing to forget to close.
+        # One connection per call: nothing to share between threads or across a fork, nothing to forget to close.
         with contextlib.closing(sqlite3.connect(path, timeout=_BUSY, isolation_level=None)) as connection:
             _prepare(path, connection)
             yield VectorStore(path, connection, encoder)

@@ -35,7 +35,7 @@ class OpenAIEncoder(CheckedEncoder):
         Sent as a bearer token. None takes it from the environment's ``OPENAI_API_KEY``; ``""`` sends none, as is right
         for a server that is not to be trusted with it. It is in no repr, error, log or cache.
     batch_size
-        Texts a request. It shrinks by itself where the server says that a batch is too large.
+        Texts per request. It shrinks by itself where the server says that a batch is too large.
     timeout
         Seconds for one request, from its start to the last byte of its answer.
     attempts

@@ -1,6 +1,6 @@
-"""The embedded default: WordLlama, 256 numbers a text, without torch and without a network.
+"""The embedded default: WordLlama, 256 numbers per text, without torch and without a network.
 
-Its table holds one float16 vector a token, and a text's vector is their mean. Two things follow.
+Its table holds one float16 vector per token, and a text's vector is their mean. Two things follow.
 
 A sum of float16 numbers is exact in float64, whatever the order: so the vector of a text does not depend on its
 neighbours in the batch, nor on the machine.
