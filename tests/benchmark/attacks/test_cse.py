@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 from regionmarker.benchmark.attacks import CSE
 from regionmarker.benchmark.attacks import cse as pairs
 from regionmarker.benchmark.attacks.cse import (
     bins,
     cluster,
-    exact_differences,
     gram_blocks,
     kmeans,
     leading_directions,
@@ -38,10 +38,8 @@ def brute_force(served: np.ndarray, public: np.ndarray, clusters: np.ndarray) ->
     first, second = np.triu_indices(len(served), k=1)
     inside = clusters[first] == clusters[second]
     first, second = first[inside], second[inside]
-    differences = exact_differences(
-        np.einsum("ij,ij->i", served[first], served[second], dtype=np.float64),
-        np.einsum("ij,ij->i", public[first], public[second], dtype=np.float64),
-    )
+    ranks = [rankdata(np.einsum("ij,ij->i", rows[first], rows[second], dtype=np.float64)) for rows in (served, public)]
+    differences = (ranks[0] - ranks[1]) / len(first)
     return {(int(a), int(b)): float(d) for a, b, d in zip(first, second, differences, strict=True)}
 
 

@@ -1,7 +1,19 @@
-"""Clustering in blocks: k-means, and a mixture of Gaussians with diagonal covariances.
+"""CSE (Clustering, Selection, Elimination): the attack of WARDEN's paper (ACL 2024) on marks with few targets.
 
-Both are NumPy alone, one thread's arithmetic in a fixed order: the same rows and seed give the same clusters on
-every run, which threaded libraries do not promise.
+Cluster the served vectors; inside clusters, find pairs that the provider calls more alike than a public encoder does,
+for a shared mark makes them so; take the leading directions of the texts in such pairs; remove these directions from
+every vector. The published code subtracts one direction after the other and normalises in between. The directions are
+orthonormal, so this is one projection, E - (E V') V, and one normalisation.
+
+**Clusters.** k-means, and a mixture of Gaussians with diagonal covariances, are NumPy alone, one thread's arithmetic in
+a fixed order: the same rows and seed give the same clusters on every run, which threaded libraries do not promise.
+
+**Pairs.** All pairs inside clusters are ranked twice, by served and by public cosine, and a pair is suspicious where
+the first rank is far above the second. For 67,349 texts that is some 10^8 pairs, too many to hold; so two passes over
+blocks of Gram matrices: the first counts cosines into a fine histogram, from which ranks are read; the second keeps the
+pairs with the largest difference. Ranks are percentiles over all clusters together, as in the published attack. What is
+approximate: cosines in one bin share a rank, the middle of the bin's. A percentile is off by at most half the share of
+pairs in its bin (:attr:`Ranks.error`), 1e-5 and less on real vectors, where suspicious pairs differ by nearly 1.
 """
 
 from __future__ import annotations
@@ -21,6 +33,106 @@ METHODS = ("kmeans", "gmm")
 _BLOCK = 8192  # rows at a time
 _PASSES = 50
 _FLOOR = 1e-6  # of a variance: a dimension in which a cluster is a point would outweigh all others
+
+BINS = 1 << 20
+"""Of the histogram, over cosines -1 to 1: a bin is 2e-6 wide, a little more than float32 is sure of."""
+
+_BLOCK_PAIRS = 1 << 20  # pairs at a time: a few arrays of 4 MB
+
+Gram = tuple[Integers, Integers, Floats, Floats]
+_RANK = 1e-5  # singular values below this share of the largest are rounding, as are those below _NOTHING
+_NOTHING = 1e-6
+
+
+@dataclass(frozen=True)
+class CSE(WholeDataAttack):
+    """Remove the directions that suspiciously similar pairs share (paper: 20 clusters, 50 components).
+
+    Attributes
+    ----------
+    clusters
+        At the most; half as many as there are texts, where these are few.
+    components
+        How many directions are removed; fewer where the suspicious rows span fewer.
+    pairs
+        Suspicious pairs to keep, as a share of the number of texts.
+    method
+        ``kmeans`` or ``gmm``.
+    seed
+        Of the clustering.
+
+    Examples
+    --------
+    >>> from regionmarker import load_encoder
+    >>> from regionmarker.sample_corpus import python_sentences
+    >>> texts, public = python_sentences(200), load_encoder("wordllama")
+    >>> rows = public.encode(texts)
+    >>> served = rows + rows[0]  # a constant target in every vector
+    >>> attacked = CSE(components=2).apply(StolenData(texts, served, public=public)).vectors
+    >>> bool((attacked @ rows[0]).mean() < 0.1)
+    True
+    """
+
+    spec: ClassVar[str] = "cse"
+
+    clusters: int = 20
+    components: int = 50
+    pairs: float = 0.025
+    method: str = "kmeans"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self._check(self.clusters >= 1, f"clusters must be at least 1, but is {self.clusters}")
+        self._check(self.components >= 1, f"components must be at least 1, but is {self.components}")
+        self._check(0 < self.pairs <= 1, f"pairs must be a share above 0 and at most 1, but is {self.pairs}")
+        self._check(self.method in METHODS, f"method must be {' or '.join(METHODS)}, but is {self.method!r}")
+        self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
+
+    def apply(self, stolen: StolenData, /) -> StolenData:
+        """Find the directions in the stolen data and remove them from all of it."""
+        check_rows_of(stolen, 2, attack=self.name)
+        width = stolen.vectors.shape[1]
+        if self.components >= width:
+            raise InputError(
+                f"{self.name} removes {self.components} directions and needs wider vectors, but their width is {width}"
+            )
+        return self.removed(stolen, self.suspects(stolen))
+
+    def removed(self, stolen: StolenData, suspicion: Suspicion) -> StolenData:
+        """Return the stolen data without the leading directions of the suspicious rows."""
+        directions = leading_directions(stolen.vectors[suspicion.rows], self.components)
+        return with_directions(stolen, without(stolen.vectors, directions), attack=self.name)
+
+    def suspects(self, stolen: StolenData) -> Suspicion:
+        """Return the suspicious pairs of the stolen data."""
+        served, public = normalised(stolen.vectors), normalised(stolen.public_encoder().encode(list(stolen.texts)))
+        count = min(self.clusters, max(1, len(stolen) // 2))  # so that there are pairs
+        numbers = cluster(served, count, method=self.method, seed=self.seed)
+        return suspicious_pairs(served, public, numbers, max(1, round(self.pairs * len(stolen))))
+
+
+def leading_directions(rows: AnyArray, count: int) -> Doubles:
+    """Return the first right singular vectors of rows (m, D), not centred; (k, D), k at most ``count`` and the rank.
+
+    Examples
+    --------
+    >>> leading_directions(np.array([[3.0, 0.0], [4.0, 0.0]]), 2).tolist()
+    [[1.0, 0.0]]
+    """
+    exact = rows.astype(np.float64)
+    _, sizes, directions = np.linalg.svd(exact, full_matrices=False)
+    rank = int((sizes > max(_RANK * float(sizes.max(initial=0)), _NOTHING)).sum())
+    directions = directions[: min(count, rank)]
+    signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
+    return np.asarray(directions * signs[:, None])
+
+
+def without(rows: Floats, directions: Doubles) -> Doubles:
+    """Project rows (n, D) onto what is orthogonal to orthonormal directions (k, D)."""
+    return np.asarray(rows - (rows @ directions.T) @ directions)
+
+
+# ---- clusters
 
 
 def cluster(rows: Floats, count: int, *, method: str = "kmeans", seed: int = 0) -> Integers:
@@ -115,21 +227,7 @@ def _blocks(count: int) -> Iterator[slice]:
     return (slice(start, start + _BLOCK) for start in range(0, count, _BLOCK))
 
 
-# Pairs of texts that the provider calls more alike than a public encoder does: what CSE suspects.  All pairs inside
-# clusters are ranked twice, by served and by public cosine, and a pair is suspicious where the first rank is far
-# above the second. For 67,349 texts that is some 10^8 pairs, too many to hold; so two passes over blocks of Gram
-# matrices: the first counts cosines into a fine histogram, from which ranks are read; the second keeps the pairs with
-# the largest difference. Ranks are percentiles over all clusters together, as in the published attack.  What is
-# approximate: cosines in one bin share a rank, the middle of the bin's. A percentile is off by at most half the share
-# of pairs in its bin (:attr:`Ranks.error`), 1e-5 and less on real vectors, where the percentiles of suspicious pairs
-# differ by nearly 1.
-
-BINS = 1 << 20
-"""Of the histogram, over cosines -1 to 1: a bin is 2e-6 wide, a little more than float32 is sure of."""
-
-_BLOCK_PAIRS = 1 << 20  # pairs at a time: a few arrays of 4 MB
-
-Gram = tuple[Integers, Integers, Floats, Floats]
+# ---- pairs
 
 
 class Ranks:
@@ -244,114 +342,3 @@ class _Best:
     def suspicion(self, pairs: int, error: float) -> Suspicion:
         self._shrink()
         return Suspicion(*self._parts[0], pairs, error)
-
-
-def exact_differences(served: Doubles, public: Doubles) -> Doubles:
-    """Return rank differences by sorting all cosines (P,): the oracle that the histogram is held against.
-
-    Examples
-    --------
-    >>> exact_differences(np.array([0.1, 0.9]), np.array([0.9, 0.1])).tolist()
-    [-0.5, 0.5]
-    """
-    from scipy.stats import rankdata
-
-    return np.asarray((rankdata(served) - rankdata(public)) / len(served))
-
-
-# CSE (Clustering, Selection, Elimination): the attack of WARDEN's paper (ACL 2024) on marks with few targets.
-# Cluster the served vectors; inside clusters, find pairs that the provider calls more alike than a public encoder
-# does, for a shared mark makes them so; take the leading directions of the texts in such pairs; remove these
-# directions from every vector.  The published code subtracts one direction after the other and normalises in between.
-# The directions are orthonormal, so this is one projection, E - (E V') V, and one normalisation.
-
-_RANK = 1e-5  # singular values below this share of the largest are rounding, as are those below _NOTHING
-_NOTHING = 1e-6
-
-
-@dataclass(frozen=True)
-class CSE(WholeDataAttack):
-    """Remove the directions that suspiciously similar pairs share (paper: 20 clusters, 50 components).
-
-    Attributes
-    ----------
-    clusters
-        At the most; half as many as there are texts, where these are few.
-    components
-        How many directions are removed; fewer where the suspicious rows span fewer.
-    pairs
-        Suspicious pairs to keep, as a share of the number of texts.
-    method
-        ``kmeans`` or ``gmm``.
-    seed
-        Of the clustering.
-
-    Examples
-    --------
-    >>> from regionmarker import load_encoder
-    >>> from regionmarker.sample_corpus import python_sentences
-    >>> texts, public = python_sentences(200), load_encoder("wordllama")
-    >>> rows = public.encode(texts)
-    >>> served = rows + rows[0]  # a constant target in every vector
-    >>> attacked = CSE(components=2).apply(StolenData(texts, served, public=public)).vectors
-    >>> bool((attacked @ rows[0]).mean() < 0.1)
-    True
-    """
-
-    spec: ClassVar[str] = "cse"
-
-    clusters: int = 20
-    components: int = 50
-    pairs: float = 0.025
-    method: str = "kmeans"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        self._check(self.clusters >= 1, f"clusters must be at least 1, but is {self.clusters}")
-        self._check(self.components >= 1, f"components must be at least 1, but is {self.components}")
-        self._check(0 < self.pairs <= 1, f"pairs must be a share above 0 and at most 1, but is {self.pairs}")
-        self._check(self.method in METHODS, f"method must be {' or '.join(METHODS)}, but is {self.method!r}")
-        self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
-
-    def apply(self, stolen: StolenData, /) -> StolenData:
-        """Find the directions in the stolen data and remove them from all of it."""
-        check_rows_of(stolen, 2, attack=self.name)
-        width = stolen.vectors.shape[1]
-        if self.components >= width:
-            raise InputError(
-                f"{self.name} removes {self.components} directions and needs wider vectors, but their width is {width}"
-            )
-        return self.removed(stolen, self.suspects(stolen))
-
-    def removed(self, stolen: StolenData, suspicion: Suspicion) -> StolenData:
-        """Return the stolen data without the leading directions of the suspicious rows."""
-        directions = leading_directions(stolen.vectors[suspicion.rows], self.components)
-        return with_directions(stolen, without(stolen.vectors, directions), attack=self.name)
-
-    def suspects(self, stolen: StolenData) -> Suspicion:
-        """Return the suspicious pairs of the stolen data."""
-        served, public = normalised(stolen.vectors), normalised(stolen.public_encoder().encode(list(stolen.texts)))
-        count = min(self.clusters, max(1, len(stolen) // 2))  # so that there are pairs
-        numbers = cluster(served, count, method=self.method, seed=self.seed)
-        return suspicious_pairs(served, public, numbers, max(1, round(self.pairs * len(stolen))))
-
-
-def leading_directions(rows: AnyArray, count: int) -> Doubles:
-    """Return the first right singular vectors of rows (m, D), not centred; (k, D), k at most ``count`` and the rank.
-
-    Examples
-    --------
-    >>> leading_directions(np.array([[3.0, 0.0], [4.0, 0.0]]), 2).tolist()
-    [[1.0, 0.0]]
-    """
-    exact = rows.astype(np.float64)
-    _, sizes, directions = np.linalg.svd(exact, full_matrices=False)
-    rank = int((sizes > max(_RANK * float(sizes.max(initial=0)), _NOTHING)).sum())
-    directions = directions[: min(count, rank)]
-    signs = np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)])
-    return np.asarray(directions * signs[:, None])
-
-
-def without(rows: Floats, directions: Doubles) -> Doubles:
-    """Project rows (n, D) onto what is orthogonal to orthonormal directions (k, D)."""
-    return np.asarray(rows - (rows @ directions.T) @ directions)

@@ -1,4 +1,12 @@
-"""Compression before training: the dimensionality-reduction attack of SemMark's paper (arXiv 2512.16439)."""
+"""Attacks along directions that the stolen data itself shows: principal components, and what a public encoder misses.
+
+``compress`` is the dimensionality-reduction attack of SemMark's paper (arXiv 2512.16439). ``residuals`` is our own
+attack on ourselves, aimed at marks that add one constant vector to a whole region. A mark is not in the text, so
+whatever a public encoder predicts of a served vector is mostly meaning, and what it does not predict holds the mark,
+beside all that the provider knows and the public encoder does not. Predict the served vectors by ridge, cluster what is
+left, and take out the directions in which the clusters' residuals lie off zero on average: a region's mark is the same
+in all its rows, and meaning that the public encoder misses mostly is not.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +20,9 @@ from regionmarker.benchmark.attacks.cse import kmeans, leading_directions, witho
 from regionmarker.benchmark.protocols import StolenData
 from regionmarker.errors import InputError
 from regionmarker.vectors import AnyArray, Doubles, Floats, as_floats
+
+PENALTIES = (0.1, 1.0, 10.0, 100.0)
+"""Of the ridge; the one with the smallest leave-one-out error is taken."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +88,6 @@ def principal_axes(centred: AnyArray, count: int) -> tuple[Doubles, Doubles]:
     return axes * signs[:, None], np.sqrt(np.maximum(values[::-1][:count], 0))
 
 
-# What a public encoder can and cannot say about the served vectors: a ridge map and what it leaves.
-#
-# A mark is not in the text. So whatever a public encoder predicts of a served vector is mostly meaning, and what it
-# does not predict holds the mark, beside all that the provider knows and the public encoder does not.
-
-PENALTIES = (0.1, 1.0, 10.0, 100.0)
-"""Of the ridge; the one with the smallest leave-one-out error is taken."""
-
-
 @dataclass(frozen=True, eq=False)
 class PublicMap:
     """The ridge map from features X (n, F) to served vectors Y (n, D), and its errors."""
@@ -135,12 +137,6 @@ def public_features(stolen: StolenData) -> Floats:
     if len(features) != len(stolen) or not np.isfinite(features).all():
         raise InputError("the public encoder must answer every text with a finite vector")
     return features
-
-
-# Residual regression: aimed at marks that add one constant vector to a whole region (our own attack on ourselves).
-# Predict the served vectors from a public encoder's by ridge, cluster what is left, and take out the directions in
-# which the clusters' residuals lie off zero on average: a region's mark is the same in all its rows, and meaning that
-# the public encoder misses mostly is not.
 
 
 @dataclass(frozen=True)

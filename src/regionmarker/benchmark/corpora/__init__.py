@@ -1,10 +1,8 @@
 """Corpora by name, with a provider's clean vectors.
 
-    corpus.py        what every cell starts from
-    embedded.py      ``python``: sentences of Python's own documentation, always there
-    folder.py        ``sst2``, ``ag_news``, ``enron``, ``mind`` and others in a folder, with stored vectors
-    hub.py           the first three by name from the Hugging Face hub
-    files.py         any file with texts and labels
+    python                          sentences of Python's own documentation, always there
+    sst2, ag_news, enron, mind      in a folder, with stored vectors; the first three also from the Hugging Face hub
+    FILE                            any file with texts and labels
 
 Texts, labels and split come from there; the vectors are stored beside the texts, or an encoder makes them.
 """
@@ -71,7 +69,7 @@ def load_corpus(
     folder
         The data folder. Without it the paper's corpora come from the Hugging Face hub.
     limit
-        At most so many texts.
+        At most this many texts.
     encoder
         Loads an encoder by its spec, such as one that remembers.
 

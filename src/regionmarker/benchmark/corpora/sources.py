@@ -1,4 +1,14 @@
-"""The corpus that everyone has: sentences of Python's own documentation, labelled by the module that says them."""
+"""Where texts and labels come from: Python itself, files, a data folder with a provider's vectors, the hub.
+
+A file is .jsonl, .csv or .parquet with the columns text, label and perhaps split. A data folder holds
+
+    NAME.parquet                         split, text, label
+    provider_PROVIDER_NAME.npz           rows (row numbers in NAME.parquet), embeddings (n, D)
+    paraphrases_NAME.parquet             row (row number in NAME.parquet), text; may be absent
+    paraphrases_PROVIDER_NAME.npz        embeddings in the same order; may be absent
+
+Rows of one text keep the first label.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +24,20 @@ from typing import Any
 import numpy as np
 
 from regionmarker.benchmark.corpora.corpus import Corpus, Labelled
+from regionmarker.corpus import open_parquet, read_columns
 from regionmarker.errors import InputError, MissingExtraError, OutsideError
 from regionmarker.sample_corpus import sentences_by_module
 from regionmarker.vectors import AnyArray, Floats, normalised
 
-_LABELS = 8
+FORMATS = (".jsonl", ".csv", ".parquet")
+DATA = "REGIONMARKER_DATA"
 _TEST_SHARE = 0.15
+_TRAIN = "train"
+
+
+# ---- Python's own documentation
+
+_LABELS = 8
 _READ = 9000  # sentences: reading all of the library takes seconds and adds nothing
 
 
@@ -39,11 +57,7 @@ def python_corpus() -> Labelled:
     return Labelled.of([text for text, _ in kept], [label for _, label in kept], test.tolist())
 
 
-# Any file with texts and labels: .jsonl, .csv or .parquet with the columns text, label and perhaps split.
-
-FORMATS = (".jsonl", ".csv", ".parquet")
-_TEST_SHARE_files = 0.15
-_TRAIN = "train"
+# ---- files
 
 
 def read_labelled(path: Path) -> Labelled:
@@ -62,7 +76,7 @@ def read_labelled(path: Path) -> Labelled:
         raise InputError(f"{path} is not a labelled corpus: use {', '.join(FORMATS)}")
     if not path.is_file():
         raise InputError(f"{path} does not exist")
-    return labelled_rows(path, _rows(path))
+    return labelled_rows(path, _file_rows(path))
 
 
 def labelled_rows(source: object, rows: Iterable[Mapping[str, Any]]) -> Labelled:
@@ -83,7 +97,7 @@ def labelled_rows(source: object, rows: Iterable[Mapping[str, Any]]) -> Labelled
     if any(splits):
         test = [split != _TRAIN for split in splits]
     else:
-        test = (np.random.default_rng(22).random(len(texts)) < _TEST_SHARE_files).tolist()
+        test = (np.random.default_rng(22).random(len(texts)) < _TEST_SHARE).tolist()
     return Labelled.of(texts, [names[label] for label in labels], test)
 
 
@@ -92,7 +106,7 @@ def _order(label: Any) -> tuple[bool, Any]:
     return (True, str(label)) if isinstance(label, str) else (False, label)
 
 
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+def _file_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     if path.suffix == ".parquet":
         yield from parquet_rows(path)
         return
@@ -118,30 +132,17 @@ def _record(path: Path, number: int, line: str) -> Mapping[str, Any]:
 
 def parquet_rows(path: Path) -> list[dict[str, Any]]:
     """Return text, label and split of a Parquet file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        names = pq.read_schema(path).names
+    with open_parquet(path) as file:
+        names = file.schema_arrow.names
         if not {"text", "label"} <= set(names):
             raise InputError(f"{path} needs the columns text and label; it has {', '.join(names)}")
-        columns = [name for name in ("text", "label", "split") if name in names]
-        rows: list[dict[str, Any]] = pq.read_table(path, columns=columns).to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"cannot read {path}: {str(error).splitlines()[0]}") from None
+        rows: list[dict[str, Any]] = file.read(
+            [name for name in ("text", "label", "split") if name in names]
+        ).to_pylist()
     return rows
 
 
-# Corpora, a provider's vectors and paraphrases in a folder.
-#
-#     NAME.parquet                         split, text, label
-#     provider_PROVIDER_NAME.npz           rows (row numbers in NAME.parquet), embeddings (n, D)
-#     paraphrases_NAME.parquet             row (row number in NAME.parquet), text; may be absent
-#     paraphrases_PROVIDER_NAME.npz        embeddings in the same order; may be absent
-#
-# Rows of one text keep the first label.
-
-DATA = "REGIONMARKER_DATA"
+# ---- the data folder
 
 
 def data_folder(given: Path | None) -> Path | None:
@@ -160,8 +161,8 @@ def folder_corpus(name: str, folder: Path) -> Labelled:
 def stored_corpus(name: str, provider: str, folder: Path, limit: int | None = None) -> Corpus:
     """Read a corpus with the vectors that a provider gave for a part of it."""
     rows = parquet_rows(_existing(folder / f"{name}.parquet"))
-    with _arrays(folder / f"provider_{provider}_{name}.npz") as stored:
-        numbers, vectors = stored["rows"], normalised(stored["embeddings"].astype(np.float32))
+    stored = _arrays(folder / f"provider_{provider}_{name}.npz")
+    numbers, vectors = stored["rows"], normalised(stored["embeddings"].astype(np.float32))
     if len(numbers) != len(vectors) or numbers.max(initial=-1) >= len(rows):
         raise InputError(f"provider_{provider}_{name}.npz does not fit {name}.parquet: make it from that file again")
     data = labelled_rows(folder / f"{name}.parquet", [rows[number] for number in numbers])
@@ -175,20 +176,17 @@ def stored_corpus(name: str, provider: str, folder: Path, limit: int | None = No
 def _paraphrases(
     name: str, provider: str, folder: Path, rows: list[dict[str, Any]], known: set[str]
 ) -> tuple[dict[str, tuple[str, ...]], tuple[tuple[str, ...], Floats] | None]:
-    import pyarrow.parquet as pq
-
     texts, vectors = folder / f"paraphrases_{name}.parquet", folder / f"paraphrases_{provider}_{name}.npz"
     if not texts.is_file() or not vectors.is_file():
         return {}, None
-    table = pq.read_table(texts, columns=["row", "text"]).to_pylist()
-    with _arrays(vectors) as stored:
-        clean = normalised(stored["embeddings"].astype(np.float32))
-    if len(table) != len(clean):
-        raise InputError(f"{vectors} has {len(clean)} vectors for {len(table)} paraphrases: make it again")
+    numbers, said = read_columns(texts, ["row", "text"])
+    clean = normalised(_arrays(vectors)["embeddings"].astype(np.float32))
+    if len(said) != len(clean):
+        raise InputError(f"{vectors} has {len(clean)} vectors for {len(said)} paraphrases: make it again")
     found: dict[str, list[str]] = {}
     places: dict[str, int] = {}
-    for place, row in enumerate(table):
-        original, text = rows[row["row"]]["text"], row["text"]
+    for place, (number, text) in enumerate(zip(numbers, said, strict=True)):
+        original = rows[number]["text"]
         if original in known and text not in known and text.strip():
             found.setdefault(original, []).append(text)
             places.setdefault(text, place)
@@ -201,24 +199,15 @@ def _existing(path: Path) -> Path:
     return path
 
 
-class _arrays:  # noqa: N801 - reads as a function
-    """Open an .npz file, with a sentence where it cannot be."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = _existing(path)
-
-    def __enter__(self) -> dict[str, AnyArray]:
-        try:
-            with np.load(self._path) as stored:
-                return dict(stored)
-        except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"cannot read {self._path}: {error}") from None
-
-    def __exit__(self, *_: object) -> None:
-        return None
+def _arrays(path: Path) -> dict[str, AnyArray]:
+    try:
+        with np.load(_existing(path)) as stored:
+            return dict(stored)
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
 
 
-# The paper's corpora by name from the Hugging Face hub, at revisions that do not move.
+# ---- the hub: the paper's corpora by name, at revisions that do not move
 
 
 @dataclass(frozen=True)
@@ -247,10 +236,10 @@ def hub_corpus(name: str) -> Labelled:
             "give --data-dir with mind.parquet (columns split, text, label)"
         )
     source = SOURCES[name]
-    return labelled_rows(f"{source.path} on the hub", _rows_hub(source))
+    return labelled_rows(f"{source.path} on the hub", _hub_rows(source))
 
 
-def _rows_hub(source: Source) -> Iterator[dict[str, Any]]:
+def _hub_rows(source: Source) -> Iterator[dict[str, Any]]:
     try:
         from datasets import load_dataset
     except ImportError:

@@ -62,9 +62,7 @@ class Wet(BaseDefense):
     >>> texts, encoder = rm.python_sentences(600), rm.load_encoder("wordllama")
     >>> clean = encoder.encode(texts)
     >>> defense = Wet.from_spec("probes=512", seed=1).fit(texts, clean)
-    >>> back = defense.recover(defense.transform(clean, texts))
-    >>> unit = clean / np.linalg.norm(clean, axis=1, keepdims=True)
-    >>> bool(((back * unit).sum(axis=1) > 1 - 1e-6).all())
+    >>> bool(np.abs((defense.transform(clean, texts) * clean).sum(axis=1)).mean() < 0.5)
     True
     """
 
@@ -91,11 +89,6 @@ class Wet(BaseDefense):
             marked = np.fft.irfft(np.fft.rfft(block) * self._spectrum, self._width)
             served[start : start + _BLOCK] = marked / np.linalg.norm(marked, axis=1, keepdims=True)
         return served
-
-    def recover(self, rows: AnyArray) -> Doubles:
-        """Return n(T^-1 row) for each row (n, D)."""
-        self._check_fitted()
-        return recovered(rows, self._spectrum)
 
     def _row(self, number: int) -> Doubles:
         return circulant_row(self._width, self.settings.taps, (self._family, number))

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regionmarker.benchmark.stealers.base import check_clean, check_material, fidelity, split
+from regionmarker.benchmark.stealers.base import check_clean, check_training_data, fidelity, split
 from regionmarker.errors import InputError, MissingExtraError
 from regionmarker.measures import row_cosines
 from regionmarker.progress import Progress
@@ -122,7 +122,7 @@ class Backbone:
         """Train on texts and their targets (n, D'); ``clean`` is for the report and never learnt from."""
         from regionmarker.benchmark.stealers.training import threads
 
-        texts, rows = check_material(texts, targets)
+        texts, rows = check_training_data(texts, targets)
         truth = check_clean(clean, len(rows))
         parts = split(len(rows), held_out=self.held_out, seed=self.seed, texts=texts)
         held = parts.measure

@@ -1,4 +1,7 @@
-"""What a stealer trains on, checked in one place, and which of it is held out."""
+"""What all stealers share: the training data, checked and divided, and how well a copy learnt.
+
+Two numbers say how well: one against what the copy was taught, one against what the provider knows.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,12 @@ from regionmarker.vectors import AnyArray, Doubles, Floats, Integers, as_floats,
 SMALLEST = 20
 """Fewer distinct texts than these teach nothing, and leave nothing to measure with."""
 
+PAIRS = 20_000
+"""How many pairs of texts the correlation is taken over: its standard error is then below 0.01."""
+
 
 @dataclass(frozen=True)
-class Split:
+class TrainingSplit:
     """Row numbers of the parts: trained on, used to choose settings or to stop, and used only to measure."""
 
     train: Integers
@@ -25,12 +31,12 @@ class Split:
     measure: Integers
 
 
-def check_material(texts: Sequence[str], targets: object) -> tuple[list[str], Floats]:
+def check_training_data(texts: Sequence[str], targets: object) -> tuple[list[str], Floats]:
     """Return texts and their targets as unit rows, or say what is wrong with them.
 
     Examples
     --------
-    >>> check_material(["a text"], [[3.0, 4.0], [1.0, 0.0]])
+    >>> check_training_data(["a text"], [[3.0, 4.0], [1.0, 0.0]])
     Traceback (most recent call last):
     ...
     regionmarker.errors.InputError: there are 1 texts but 2 targets: give one for each
@@ -56,7 +62,7 @@ def check_clean(clean: object, count: int) -> Floats | None:
     return rows
 
 
-def split(count: int, *, held_out: float, seed: int, texts: Sequence[str] | None = None) -> Split:
+def split(count: int, *, held_out: float, seed: int, texts: Sequence[str] | None = None) -> TrainingSplit:
     """Divide rows at random; a text that comes more than once is on one side only.
 
     Parameters
@@ -90,19 +96,13 @@ def split(count: int, *, held_out: float, seed: int, texts: Sequence[str] | None
     train, steer, measure = (np.flatnonzero(part[groups] == number) for number in range(3))
     if len(train) == 0:
         raise InputError(f"held_out={held_out} leaves no text of {distinct} to train on: make it smaller")
-    return Split(train, steer, measure)
+    return TrainingSplit(train, steer, measure)
 
 
 def _numbered(texts: Sequence[str]) -> Integers:
     """Give equal texts equal numbers, in order of appearance; (n,)."""
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(text, len(numbers)) for text in texts], dtype=np.int64)
-
-
-# How well a copy learnt: one number against what it was taught, one against what the provider knows.
-
-PAIRS = 20_000
-"""How many pairs of texts the correlation is taken over: its standard error is then below 0.01."""
 
 
 @dataclass(frozen=True)

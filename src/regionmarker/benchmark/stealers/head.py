@@ -12,10 +12,10 @@ from regionmarker.benchmark.network import Network, SquaredDistance
 from regionmarker.benchmark.protocols import Objective
 from regionmarker.benchmark.stealers.base import (
     Fidelity,
-    Split,
+    TrainingSplit,
     check_clean,
-    check_material,
     check_targets,
+    check_training_data,
     fidelity,
     split,
 )
@@ -194,7 +194,7 @@ class FrozenHead:
         """Train on texts and their targets (n, D'); ``clean`` is for the report and never learnt from."""
         if self.features is None:
             raise InputError("this head has no encoder: give FrozenHead(encoder), or call steal_from_features")
-        texts, rows = check_material(texts, targets)
+        texts, rows = check_training_data(texts, targets)
         split(len(rows), held_out=self.held_out, seed=self.seed, texts=texts)  # refuse too few before embedding them
         return self.steal_from_features(self.features.encode(texts), rows, clean=clean, texts=texts)
 
@@ -215,7 +215,7 @@ class FrozenHead:
         )
         return model
 
-    def _train(self, features: Floats, targets: Floats, parts: Split) -> tuple[Network, list[float]]:
+    def _train(self, features: Floats, targets: Floats, parts: TrainingSplit) -> tuple[Network, list[float]]:
         rng = np.random.default_rng(self.seed)
         steer, answers = features[parts.steer], targets[parts.steer]
         features, targets = features[parts.train], targets[parts.train]

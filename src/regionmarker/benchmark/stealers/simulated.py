@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.stealers.base import Fidelity, check_clean, check_material
+from regionmarker.benchmark.stealers.base import Fidelity, check_clean, check_training_data
 from regionmarker.benchmark.stealers.base import fidelity as measure
 from regionmarker.errors import InputError
 from regionmarker.progress import Progress
@@ -121,7 +121,7 @@ class NoisyCopy:
 
     def steal(self, texts: Sequence[str], targets: Floats, /, *, clean: Floats | None = None) -> NoisyModel:
         """Return the simulated copy; the targets are only measured against."""
-        texts, rows = check_material(texts, targets)
+        texts, rows = check_training_data(texts, targets)
         model = NoisyModel(self.teacher, self.fidelity, self.seed)
         model.fidelity = measure(model.encode(texts), rows, clean=check_clean(clean, len(rows)))
         if self.progress is not None:

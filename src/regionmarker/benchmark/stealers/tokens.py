@@ -1,4 +1,12 @@
-"""What a bag of tokens is a bag of: hashed words and letter groups, or another model's own tokens."""
+"""A stealer without torch: a bag of trainable token vectors, S(x) = n(b + sum of w_t over the tokens t of x).
+
+What it is a bag of: hashed words and letter groups, or another model's own tokens. Token weights are tf-idf, rows are
+scaled to unit length, and the vectors are the ridge solution against the targets:
+
+    minimise  |b + X W - Y|^2 + penalty |W|^2        X (n, V) sparse, Y (n, D')
+
+solved for all D' columns at once by conjugate gradients, which touch X only in two sparse products per step.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +21,14 @@ from zlib import crc32
 import numpy as np
 from scipy import sparse
 
-from regionmarker.benchmark.stealers.base import Fidelity, check_clean, check_material, fidelity, split
+from regionmarker.benchmark.stealers.base import Fidelity, check_clean, check_training_data, fidelity, split
 from regionmarker.encoders.base import check_texts
 from regionmarker.errors import InputError, MissingExtraError
 from regionmarker.progress import Progress
 from regionmarker.vectors import Floats, Integers, normalised
 
+_BATCH = 8192  # texts that are answered at a time
+_TOLERANCE = 1e-2  # of the residual: smaller buys no fidelity
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
@@ -41,7 +51,7 @@ class Vocabulary(Protocol):
 
 
 class HashedGrams:
-    """Words, and groups of letters inside them, hashed: a stealer who knows nothing of the provider's tokenizer.
+    """Words, and groups of letters inside them, hashed: for a stealer that knows nothing of the provider's tokenizer.
 
     Letter groups say something about words that the stealer never saw.
 
@@ -138,15 +148,6 @@ def counts(vocabulary: Vocabulary, texts: Sequence[str]) -> Any:
     return matrix
 
 
-# A stealer without torch: a bag of trainable token vectors, S(x) = n(b + sum of w_t over the tokens t of x).  Token
-# weights are tf-idf, rows are scaled to unit length, and the vectors are the ridge solution against the targets:
-# minimise  |b + X W - Y|^2 + penalty |W|^2        X (n, V) sparse, Y (n, D')  solved for all D' columns at once by
-# conjugate gradients, which touch X only in two sparse products a step.
-
-_BATCH = 8192  # texts that are answered at a time
-_TOLERANCE = 1e-2  # of the residual: smaller buys no fidelity
-
-
 class TokenBagModel:
     """A copy that is a bag of token vectors."""
 
@@ -232,7 +233,7 @@ class TokenBag:
 
     def steal(self, texts: Sequence[str], targets: Floats, /, *, clean: Floats | None = None) -> TokenBagModel:
         """Train on texts and their targets (n, D'); ``clean`` is for the report and never learnt from."""
-        texts, rows = check_material(texts, targets)
+        texts, rows = check_training_data(texts, targets)
         truth = check_clean(clean, len(rows))
         parts = split(len(rows), held_out=self.held_out, seed=self.seed, texts=texts)
         held = np.concatenate([parts.steer, parts.measure])  # nothing is chosen here, so both may measure

@@ -1,4 +1,8 @@
-"""What the neural paraphrasers have in common: a sequence-to-sequence model of transformers, loaded by name."""
+"""Neural paraphrasers, sequence-to-sequence models of transformers that are loaded by name.
+
+NLLB is a translator of 200 languages, here used for round trips (paper: 1.3B, English to French and back). DIPPER is a
+T5 that was trained to paraphrase (Krishna et al. 2023), with two dials: other words, other order.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,10 @@ from typing import Any, Self
 
 from regionmarker.encoders.base import check_texts
 from regionmarker.errors import InputError, MissingExtraError, OutsideError
+
+NLLB = "facebook/nllb-200-1.3B"
+ENGLISH, FRENCH = "eng_Latn", "fra_Latn"
+DIPPER, DIPPER_TOKENIZER = "kalpeshk2011/dipper-paraphraser-xxl", "google/t5-v1_1-xxl"
 
 _BATCH = 16  # texts at a time
 
@@ -72,12 +80,6 @@ def _load(kind: str, name: str) -> Any:
         raise OutsideError(f"cannot load the model {name}: {reason}") from error
 
 
-# Round trips by NLLB, a neural translator of 200 languages (paper: 1.3B, English to French and back).
-
-MODEL = "facebook/nllb-200-1.3B"
-ENGLISH, FRENCH = "eng_Latn", "fra_Latn"
-
-
 class NLLBParaphraser:
     """English to French by the best translation, and back by the best few: as many paraphrases as are asked for.
 
@@ -96,7 +98,7 @@ class NLLBParaphraser:
     'nllb:facebook/nllb-200-1.3B'
     """
 
-    def __init__(self, model: str = MODEL, *, language: str = FRENCH, device: str = "cpu", tokens: int = 128) -> None:
+    def __init__(self, model: str = NLLB, *, language: str = FRENCH, device: str = "cpu", tokens: int = 128) -> None:
         self.name, self.language, self.tokens = f"nllb:{model}", language, tokens
         self._translator = Seq2Seq(model, device=device)
 
@@ -126,16 +128,10 @@ class NLLBParaphraser:
         )
 
 
-# DIPPER, a T5 that was trained to paraphrase (Krishna et al. 2023), with two dials: other words, other order.
-#
-# The model takes codes that say how much to keep, 100 less the diversity that is asked for, before the text.
-
-MODEL_DIPPER = "kalpeshk2011/dipper-paraphraser-xxl"
-TOKENIZER = "google/t5-v1_1-xxl"
-
-
 class DipperParaphraser:
     """Paraphrases drawn from DIPPER (paper: lex 40, div 40).
+
+    The model takes codes that say how much to keep, 100 less the diversity that is asked for, before the text.
 
     Parameters
     ----------
@@ -155,7 +151,7 @@ class DipperParaphraser:
 
     def __init__(
         self,
-        model: str = MODEL_DIPPER,
+        model: str = DIPPER,
         *,
         tokenizer: str | None = None,
         lex: int = 40,
@@ -168,14 +164,14 @@ class DipperParaphraser:
             raise InputError(f"lex and div of dipper must be 0, 20, .. 100, not {lex} and {div}")
         self.name, self.lex, self.div = f"dipper:{model}", lex, div
         self.tokens, self.seed = tokens, seed
-        self._model = Seq2Seq(model, tokenizer or (TOKENIZER if model == MODEL_DIPPER else None), device=device)
+        self._model = Seq2Seq(model, tokenizer or (DIPPER_TOKENIZER if model == DIPPER else None), device=device)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, lex={self.lex}, div={self.div})"
 
     @classmethod
     def from_spec(cls, rest: str) -> Self:
-        """Load ``dipper`` or ``dipper:MODEL_DIPPER``."""
+        """Load ``dipper`` or ``dipper:MODEL``."""
         return cls(rest) if rest else cls()
 
     def question(self, text: str) -> str:
