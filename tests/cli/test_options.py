@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from regionmarker.cli import main
+from regionmarker.cli.options import BUDGET
+from regionmarker.verification.questions import DEFAULT_BUDGET
 
 SMALL = ("--pool", "64", "--reservoir", "512")
 COLUMNS = ("--text-column", "body", "--embedding-column", "vector")
@@ -90,3 +92,7 @@ def test_the_same_key_comes_from_either_name(verbs: dict[str, list[str]], corpus
 def test_columns_go_with_a_corpus(verbs: dict[str, list[str]], option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert call(["verify", "--key", "k.rmkey", "--suspect", "wordllama", option, "wordllama"]) == 2
     assert f"{option} goes with --corpus: the key's own probes need none" in capsys.readouterr().err
+
+
+def test_the_default_budget_is_that_of_the_library() -> None:
+    assert BUDGET == DEFAULT_BUDGET  # written again, because reading help must not load numpy

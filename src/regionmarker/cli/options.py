@@ -36,7 +36,7 @@ Suspect = Annotated[
     typer.Option("--suspect", help="An https URL (https://host/v1#model), an encoder spec, or file:answers.parquet."),
 ]
 Budget = Annotated[int, typer.Option("--budget", help="How many texts to ask per key at most.")]
-BUDGET = 3000
+BUDGET = 3000  # verification.questions.DEFAULT_BUDGET, which would load numpy to print help
 TenantNames = Annotated[list[str] | None, typer.Option("--tenant", help="A tenant's name; may be repeated.")]
 TenantsFile = Annotated[Path | None, typer.Option("--tenants-file", help="A file with one tenant's name per line.")]
 Corpus = Annotated[
