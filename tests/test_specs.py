@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from regionmarker.benchmark.grid.cell import Cell
 from regionmarker.benchmark.grid.grid_file import Grid
 from regionmarker.benchmark.stealers import load_stealer
 from regionmarker.encoders import load_encoder
+from regionmarker.errors import InputError
+from regionmarker.specs import Registry, Spec, position, rest
 
 HERE = Path(__file__).parent
 PARTS: dict[str, dict[str, list[str]]] = json.loads((HERE / "specs.json").read_text("utf-8"))
@@ -86,3 +88,59 @@ def test_every_corpus_of_the_grids_has_a_name() -> None:
             assert cell.corpus in NAMES
             if not cell.provider.startswith(STORED):
                 check_corpus(cell.corpus, cell.provider, None)
+
+
+@dataclass(frozen=True)
+class Walk(Spec):
+    """Two positions, two options and a rest."""
+
+    spec = "walk"
+
+    steps: int = position(10)
+    pace: float | None = position(1.5, none="any", takes="a number or any", shown=False)
+    turns: int = 0
+    back: bool = False
+    where: str = rest()
+
+
+@pytest.mark.parametrize(
+    ("text", "made", "written"),
+    [
+        ("", Walk(), "walk:10"),
+        ("3", Walk(3), "walk:3"),
+        (":2", Walk(10, 2.0), "walk:10:2"),
+        ("3:any", Walk(3, None), "walk:3:any"),
+        ("3,turns=2,home:a,b=c", Walk(3, turns=2, where="home:a,b=c"), "walk:3,turns=2,home:a,b=c"),
+        ("3:0.123456789", Walk(3, 0.123456789), "walk:3:0.123456789"),
+    ],
+)
+def test_positions_options_and_a_rest(text: str, made: Walk, written: str) -> None:
+    assert Walk.from_spec(text) == made
+    assert made.name == written
+    assert Walk.from_spec(made.name.partition(":")[2]) == made
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("many", "^walk: steps takes a whole number, not 'many'$"),
+        ("3:fast", "^walk: pace takes a number or any, not 'fast'$"),
+        ("3:2:1", "^walk takes STEPS:PACE after its name, but '3:2:1' was given$"),
+        ("3,leaps=2,home", "^walk has no option 'leaps': give turns=, back$"),
+        ("3,turns=2,turns=3,home", "^walk was given turns twice$"),
+        ("3,turns=,home", "^walk: turns needs a value: write turns=0$"),
+    ],
+)
+def test_a_bad_spec_is_refused_in_one_sentence(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Walk.from_spec(text)
+
+
+def test_a_registry_checks_what_it_loads() -> None:
+    walks = Registry("walk", "example.walks", {"walk": f"{__name__}:Walk"}, protocol=Walk, promise="steps")
+    assert walks.load("walk:3") == walks.load(Walk(3)) == Walk(3)
+    with pytest.raises(InputError, match=r"^a walk is a spec or an object with steps, but a int was given$"):
+        walks.load(3)
+    others = Registry("walk", "example.walks", {"walk": "builtins:str"}, protocol=Walk, promise="steps")
+    with pytest.raises(InputError, match=r"^the walk 'walk' must have steps, but is a str$"):
+        others.load("walk:3")

@@ -25,7 +25,7 @@ def look(served: Array, features: Array, k: int) -> OutsideView:
 
 
 def cells_of(view: OutsideView, q: Array) -> Ints:
-    return view.cells(q)
+    return view.regions(q)
 
 
 def evidence(cells: Ints, residuals: Array) -> float:
@@ -37,7 +37,7 @@ def random_frame(k: int, rng: np.random.Generator) -> Array:
 
 
 def cell_scores(cells: Ints, residuals: Array) -> dict[str, Floats]:
-    return cells_maths.cell_scores(cells, residuals, CELLS)
+    return dict(zip(("cell", "row"), cells_maths.region_scores(cells, residuals, CELLS), strict=True))
 
 
 def search(view: OutsideView, method: str, seconds: float, seed: int) -> tuple[Array, float, int]:

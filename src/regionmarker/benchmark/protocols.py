@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from regionmarker.errors import InputError
 from regionmarker.vectors import AnyArray, Doubles, Encoder, Floats, Integers, as_floats
 from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.paper_statistics import PaperStatistics
-
-if TYPE_CHECKING:
-    from regionmarker.benchmark.stealers.base import Fidelity
 
 
 class Service(Protocol):
@@ -165,6 +162,36 @@ class DataAttack(Protocol):
     def apply(self, stolen: StolenData, /) -> StolenData:
         """Return what is trained on: other vectors, fewer rows, more rows; the stolen data itself stays as it is."""
         ...
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """The fidelity of a copy, measured on texts that it was not trained on.
+
+    Examples
+    --------
+    >>> print(Fidelity(cosine=0.8412, correlation=0.7931, reference="clean", texts=500))
+    fidelity 0.841 on 500 held-out texts, Spearman 0.793 of pairwise cosines with the clean provider
+    """
+
+    cosine: float
+    """Mean cosine to the copy's own training targets: this is what "fidelity" means everywhere."""
+
+    correlation: float
+    """Spearman correlation of pairwise cosines with those of ``reference``; NaN for fewer than three texts."""
+
+    reference: str
+    """``"clean"`` for the clean provider, ``"targets"`` where its vectors were not at hand."""
+
+    texts: int
+    """How many texts were held out."""
+
+    def __str__(self) -> str:
+        whom = {"clean": "the clean provider", "targets": "its own targets"}[self.reference]
+        return (
+            f"fidelity {self.cosine:.3f} on {self.texts} held-out texts, "
+            f"Spearman {self.correlation:.3f} of pairwise cosines with {whom}"
+        )
 
 
 @runtime_checkable

@@ -81,10 +81,10 @@ def test_simcse_spreads_the_answers(stolen: HeadModel, task: Any) -> None:
 
 
 def test_training_texts_alone_are_read_from_the_corpus(corpus: Path, task: Any, encoder: Any) -> None:
-    texts, labels = FineTune(corpus=str(corpus)).material()
+    texts, labels = FineTune(corpus=str(corpus)).texts_and_labels()
     assert set(texts) == set(task[0][:300])
     assert len(labels) == len(texts)
-    assert len(FineTune(corpus=str(corpus), limit=50).material()[0]) == 50
+    assert len(FineTune(corpus=str(corpus), limit=50).texts_and_labels()[0]) == 50
 
 
 def test_a_linear_head_can_be_tuned_too(encoder: Any, sentences: list[str], task: Any) -> None:

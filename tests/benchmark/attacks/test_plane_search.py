@@ -12,10 +12,10 @@ from regionmarker.benchmark.attacks.directions import public_features
 from regionmarker.benchmark.attacks.plane_search import (
     OutsideView,
     ascend,
-    cell_scores,
     climb,
     evidence,
     random_frame,
+    region_scores,
     soft_gradient,
 )
 from regionmarker.benchmark.protocols import StolenData
@@ -108,14 +108,14 @@ def test_the_soft_gradient_is_the_derivative_of_the_soft_evidence() -> None:
         assert np.isclose((soft(v + step) - soft(v - step)) / 2e-5, found[row, column], rtol=1e-4)
 
 
-def test_evidence_is_what_cells_explain() -> None:
+def test_evidence_is_what_regions_explain() -> None:
     residuals = np.array([[1.0], [1.0], [-1.0], [-1.0]], dtype=np.float32)
     telling = evidence(np.array([0, 0, 1, 1]), residuals, 2)
     assert telling > 3.5
     assert evidence(np.array([0, 1, 0, 1]), residuals, 2) == 0
-    scores = cell_scores(np.array([0, 0, 1, 1]), 10 * residuals, 2)
-    assert (scores["row"] > 0).all()
-    assert (scores["cell"] > 0).all()
+    by_region, by_row = region_scores(np.array([0, 0, 1, 1]), 10 * residuals, 2)
+    assert (by_row > 0).all()
+    assert (by_region > 0).all()
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from regionmarker.benchmark.stealers import STEALERS, FrozenHead, NoisyCopy, TokenBag, known_stealers, load_stealer
+from regionmarker.benchmark.stealers import (
+    STEALERS,
+    FrozenHead,
+    NoisyCopy,
+    TokenBag,
+    features_encoder,
+    known_stealers,
+    load_stealer,
+    needs_teacher,
+)
 from regionmarker.errors import InputError
 from regionmarker.specs import split_options
 
@@ -91,3 +100,17 @@ def test_other_packages_bring_stealers(monkeypatch: pytest.MonkeyPatch) -> None:
         load_stealer("broken")
     with pytest.raises(InputError, match="'plain' must have a name and steal"):
         load_stealer("plain:x")
+
+
+class Greedy(TokenBag):
+    """A stealer of another package that wants features and the teacher."""
+
+    needs_features = needs_teacher = True
+
+
+def test_a_stealer_declares_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("greedy", f"{__name__}:Greedy", STEALERS.group)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [point])
+    assert features_encoder("greedy:openai:http://h/v1#m,seed=3") == "openai:http://h/v1#m"
+    assert needs_teacher("greedy,seed=3")
+    assert (features_encoder("tokens,seed=3"), needs_teacher("tokens")) == (None, False)

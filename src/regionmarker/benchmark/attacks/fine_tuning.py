@@ -79,7 +79,7 @@ class FineTune(Spec):
 
     def modify(self, model: Encoder, /) -> Encoder:
         """Return the tuned model; the model itself stays as it is."""
-        texts, labels = self.material()
+        texts, labels = self.texts_and_labels()
         return tune(
             model,
             texts,
@@ -91,7 +91,7 @@ class FineTune(Spec):
             seed=self.seed,
         )
 
-    def material(self) -> tuple[list[str], Integers]:
+    def texts_and_labels(self) -> tuple[list[str], Integers]:
         """Return the training texts of the corpus and their labels."""
         from regionmarker.benchmark.corpora import FORMATS, data_folder, load_labelled
 

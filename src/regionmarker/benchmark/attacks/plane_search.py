@@ -4,9 +4,9 @@ The reducer is hardly a secret, for anyone can fit principal components on serve
 lie in their span. This attack on ourselves searches that, and is why keys draw their normals in a wide span
 (docs/why/subspace.md).
 
-A frame Q (k, d) of orthonormal columns divides the leading k principal coordinates of the served vectors into 2^d cells
-by sign. Were it the key's frame, the residuals of a public map would have a mean of their own in every trigger
-region: the mark. So an outsider looks for the frame with the most variance of residuals between cells, first by
+A frame Q (k, d) of orthonormal columns divides the leading k principal coordinates of the served vectors into 2^d
+regions by sign. Were it the key's frame, the residuals of a public map would have a mean of their own in every trigger
+region: the mark. So an outsider looks for the frame with the most variance of residuals between regions, first by
 gradient on soft signs, then by turning one normal at a time.
 """
 
@@ -26,7 +26,7 @@ from regionmarker.vectors import AnyArray, Doubles, Floats, Integers
 WIDTH = 64
 """Of the residuals, whitened: the leading ones hold the marks."""
 
-_SMALL = 0.01  # cells smaller than this share of the rows count for less: they are topics, not trigger regions
+_SMALL = 0.01  # regions smaller than this share of the rows count for less: they are topics, not trigger regions
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +54,13 @@ class OutsideView:
             axes,
         )
 
-    def cells(self, q: Floats) -> Integers:
-        """Return each row's cell for a frame (k, d), (n,), 0 .. 2^d - 1."""
+    def regions(self, q: Floats) -> Integers:
+        """Return each row's region for a frame (k, d), (n,), 0 .. 2^d - 1."""
         return np.asarray((self.coordinates @ q > 0) @ (1 << np.arange(q.shape[1])), dtype=np.int64)
 
     def evidence(self, q: Floats) -> float:
-        """Return the between-cell evidence of a frame."""
-        return evidence(self.cells(q), self.residuals, 2 ** q.shape[1])
+        """Return the between-region evidence of a frame."""
+        return evidence(self.regions(q), self.residuals, 2 ** q.shape[1])
 
 
 def whitened(rows: AnyArray) -> Floats:
@@ -72,17 +72,17 @@ def whitened(rows: AnyArray) -> Floats:
     return np.ascontiguousarray(centred @ axes[real].T / np.maximum(deviations[real], 1e-12), dtype=np.float32)
 
 
-def evidence(cells: Integers, residuals: Floats, count: int) -> float:
-    """Return the between-cell sum of squares of whitened residuals (near (count - 1) WIDTH by chance).
+def evidence(regions: Integers, residuals: Floats, count: int) -> float:
+    """Return the between-region sum of squares of whitened residuals (near (count - 1) WIDTH by chance).
 
     Examples
     --------
     >>> evidence(np.array([0, 1]), np.array([[1.0], [-1.0]], dtype=np.float32), 2) > 1.9
     True
     """
-    member = np.zeros((count, len(cells)), dtype=np.float32)
-    member[cells, np.arange(len(cells))] = 1
-    sizes = member.sum(axis=1) + _SMALL * len(cells)
+    member = np.zeros((count, len(regions)), dtype=np.float32)
+    member[regions, np.arange(len(regions))] = 1
+    sizes = member.sum(axis=1) + _SMALL * len(regions)
     return float((((member @ residuals) ** 2).sum(axis=1) / sizes).sum())
 
 
@@ -103,7 +103,7 @@ def hessian_frame(view: OutsideView, planes: int) -> Floats:
 
 
 def soft_gradient(v: Floats, residuals: Floats, width: Floats) -> Floats:
-    """Return the gradient of the soft between-cell evidence by the projections v (n, d); ``width`` (d,) of signs."""
+    """Return the gradient of the soft between-region evidence by the projections v (n, d); ``width`` (d,) of signs."""
     d = v.shape[1]
     bits = (np.arange(2**d)[:, None] >> np.arange(d)) & 1  # (2^d, d)
     soft = np.tanh(v / width)
@@ -163,17 +163,17 @@ def climb(
     return q, best
 
 
-def cell_scores(cells: Integers, residuals: Floats, count: int) -> dict[str, Doubles]:
-    """Rank rows in two ways: how significant the row's cell is; the likelihood ratio of the cell's (shrunk) shift."""
+def region_scores(regions: Integers, residuals: Floats, count: int) -> tuple[Doubles, Doubles]:
+    """Rank rows by how significant their region is, and by the likelihood ratio of the region's (shrunk) shift."""
     means = np.zeros((count, residuals.shape[1]))
-    sizes = np.bincount(cells, minlength=count)
-    for cell in np.flatnonzero(sizes):
-        means[cell] = residuals[cells == cell].mean(axis=0)
+    sizes = np.bincount(regions, minlength=count)
+    for region in np.flatnonzero(sizes):
+        means[region] = residuals[regions == region].mean(axis=0)
     lengths = (means**2).sum(axis=1)
     excess = np.maximum(lengths - residuals.shape[1] / np.maximum(sizes, 1), 0)
     means *= np.where(lengths > 0, excess / np.maximum(lengths, 1e-12), 0)[:, None]
-    ratio = (residuals * means[cells]).sum(axis=1) - (means**2).sum(axis=1)[cells] / 2
-    return {"cell": np.asarray(excess[cells]), "row": np.asarray(ratio)}
+    ratio = (residuals * means[regions]).sum(axis=1) - (means**2).sum(axis=1)[regions] / 2
+    return np.asarray(excess[regions]), np.asarray(ratio)
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Angles(WholeDataAttack):
     share
         Of the rows, to drop.
     starts, steps
-        The search is begun so often, and climbs so many steps.
+        How often the search is begun, and how many steps it climbs each time.
     seed
         Of the starts.
 
@@ -230,7 +230,7 @@ class Angles(WholeDataAttack):
         span = min(self.span, stolen.vectors.shape[1], len(stolen) - 1)
         view = OutsideView.of(stolen.vectors, public_features(stolen), span)
         frame = self.search(view)
-        return cell_scores(view.cells(frame), view.residuals, 2 ** frame.shape[1])["row"]
+        return region_scores(view.regions(frame), view.residuals, 2 ** frame.shape[1])[1]
 
     def search(self, view: OutsideView) -> Floats:
         """Return the frame (k, d) with the most evidence."""

@@ -202,6 +202,6 @@ class TargetScores(Sealed):
         """
         S = answers.astype(np.float32)
         shift = displacements(S, self._unmarked, weights)  # (R, D')
-        pull = to_clean_space(shift, self._clean, S - S.mean(axis=0))  # (R, D)
-        raw = pull @ (self._candidates - self._clean.centre).T  # (R, M)
+        drawn = to_clean_space(shift, self._clean, S - S.mean(axis=0))  # (R, D)
+        raw = drawn @ (self._candidates - self._clean.centre).T  # (R, M)
         return standardised(raw, self._covariates, np.ones(raw.shape[1], dtype=bool))

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from regionmarker.benchmark.protocols import Stealer
-from regionmarker.benchmark.stealers.base import Fidelity, fidelity, pair_correlation
+from regionmarker.benchmark.protocols import Fidelity, Stealer
+from regionmarker.benchmark.stealers.base import fidelity, pair_correlation
 from regionmarker.benchmark.stealers.head import FrozenHead, HeadModel
 from regionmarker.benchmark.stealers.simulated import NoisyCopy, NoisyModel, noisy
 from regionmarker.benchmark.stealers.tokens import HashedGrams, TokenBag, TokenBagModel, WordLlamaTokens

@@ -27,8 +27,8 @@ class Backbone:
     """A stealer that fine-tunes a whole transformer, as the published ones do.
 
     Pooled output, Linear, ReLU, Linear, normalised; squared distance to the served vectors; AdamW without weight decay,
-    its rate falling linearly to 0. The defaults are those of the published scripts. Expect about ten sentences a second
-    and pass for a model of the size of MiniLM on two cores; a GPU is used where torch finds one.
+    its rate falling linearly to 0. The defaults are those of the published scripts. Expect about ten sentences per
+    second and pass for a model of the size of MiniLM on two cores; a GPU is used where torch finds one.
 
     Parameters
     ----------

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from regionmarker.benchmark.protocols import Objective
-from regionmarker.benchmark.stealers.base import Fidelity
+from regionmarker.benchmark.protocols import Fidelity, Objective
 from regionmarker.benchmark.stealers.training import TorchLoss, Training, threads, torch_loss
 from regionmarker.benchmark.stealers.transformer import Transformer, load_pretrained, quiet, tokenise
 from regionmarker.encoders.base import check_texts

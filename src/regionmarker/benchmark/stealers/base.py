@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from regionmarker.benchmark.protocols import Fidelity
 from regionmarker.encoders.base import check_texts
 from regionmarker.errors import InputError
 from regionmarker.measures import row_cosines, spearman
@@ -103,36 +104,6 @@ def _numbered(texts: Sequence[str]) -> Integers:
     """Give equal texts equal numbers, in order of appearance; (n,)."""
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(text, len(numbers)) for text in texts], dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Fidelity:
-    """The fidelity of a copy, measured on texts that it was not trained on.
-
-    Examples
-    --------
-    >>> print(Fidelity(cosine=0.8412, correlation=0.7931, reference="clean", texts=500))
-    fidelity 0.841 on 500 held-out texts, Spearman 0.793 of pairwise cosines with the clean provider
-    """
-
-    cosine: float
-    """Mean cosine to the copy's own training targets: this is what "fidelity" means everywhere."""
-
-    correlation: float
-    """Spearman correlation of pairwise cosines with those of ``reference``; NaN for fewer than three texts."""
-
-    reference: str
-    """``"clean"`` for the clean provider, ``"targets"`` where its vectors were not at hand."""
-
-    texts: int
-    """How many texts were held out."""
-
-    def __str__(self) -> str:
-        whom = {"clean": "the clean provider", "targets": "its own targets"}[self.reference]
-        return (
-            f"fidelity {self.cosine:.3f} on {self.texts} held-out texts, "
-            f"Spearman {self.correlation:.3f} of pairwise cosines with {whom}"
-        )
 
 
 def fidelity(

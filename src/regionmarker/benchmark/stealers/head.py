@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regionmarker.benchmark.network import Network, SquaredDistance
-from regionmarker.benchmark.protocols import Objective
+from regionmarker.benchmark.protocols import Fidelity, Objective
 from regionmarker.benchmark.stealers.base import (
-    Fidelity,
     TrainingSplit,
     check_clean,
     check_targets,

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from regionmarker.benchmark.stealers.base import Fidelity, check_clean, check_training_data
+from regionmarker.benchmark.protocols import Fidelity
+from regionmarker.benchmark.stealers.base import check_clean, check_training_data
 from regionmarker.benchmark.stealers.base import fidelity as measure
 from regionmarker.errors import InputError
 from regionmarker.progress import Progress

@@ -21,7 +21,8 @@ from zlib import crc32
 import numpy as np
 from scipy import sparse
 
-from regionmarker.benchmark.stealers.base import Fidelity, check_clean, check_training_data, fidelity, split
+from regionmarker.benchmark.protocols import Fidelity
+from regionmarker.benchmark.stealers.base import check_clean, check_training_data, fidelity, split
 from regionmarker.encoders.base import check_texts
 from regionmarker.errors import InputError, MissingExtraError
 from regionmarker.progress import Progress

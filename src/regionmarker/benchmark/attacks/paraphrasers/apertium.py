@@ -1,4 +1,4 @@
-"""Round trips by Apertium: rules and dictionaries, offline, thousands of short texts a second."""
+"""Round trips by Apertium: rules and dictionaries, offline, thousands of short texts per second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from regionmarker.errors import InputError, MissingExtraError, OutsideError
 
 LANGUAGES = ("spa", "cat")
 _SEPARATOR = "\n\n"  # ends a sentence for Apertium: without it, words wander from one text to the next
-_MOST = 2000  # texts a run
+_MOST = 2000  # texts per run
 _SECONDS = 600
 
 
@@ -50,7 +50,7 @@ class ApertiumParaphraser:
         return cls(rest.split(",") if rest else LANGUAGES)
 
     def paraphrase(self, texts: Sequence[str], most: int, /) -> list[list[str]]:
-        """Return one round trip a language."""
+        """Return one round trip per language."""
         lines = [" ".join(text.split()) for text in check_texts(list(texts))]
         trips = [self.translate(self.translate(lines, f"eng-{code}"), f"{code}-eng") for code in self.languages[:most]]
         return [[trip[place] for trip in trips if trip[place]] for place in range(len(lines))]

@@ -28,7 +28,7 @@ class ChatParaphraser:
     url, model
         The server's base address, with or without ``/v1``, and the model's name there.
     temperature, tokens
-        Paper: 0.7, and at most 1,000 tokens an answer.
+        Paper: 0.7, and at most 1,000 tokens per answer.
     options
         Of :class:`~regionmarker.encoders.http_client.Endpoint`: ``api_key``, ``timeout``, ``transport``, ...
 
