@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,8 @@ class Registry:
     group
         The entry points' group.
     built_in
-        Name to ``module:attribute``. Named in the source and not in pyproject.toml: parts work from a source tree that
-        nobody installed, and load when asked for.
+        Name to part, or to its ``module:attribute`` where it shall load when asked for. Named in the source and not in
+        pyproject.toml: parts work from a source tree that nobody installed.
     forms
         What follows a name in lists of choices, such as ``":NAME"``.
     protocol, promise
@@ -50,7 +50,7 @@ class Registry:
 
     kind: str
     group: str
-    built_in: Mapping[str, str]
+    built_in: Mapping[str, str | Callable[..., Any]]
     forms: Mapping[str, str] | None = None
     protocol: Any = None
     promise: str = ""
@@ -117,7 +117,8 @@ class Registry:
         from importlib.metadata import EntryPoint, entry_points
 
         if head in self.built_in:
-            return EntryPoint(head, self.built_in[head], self.group).load()
+            part = self.built_in[head]
+            return EntryPoint(head, part, self.group).load() if isinstance(part, str) else part
         for point in entry_points(group=self.group, name=head):
             return self._load_plugin(point)
         raise self._unknown(head)

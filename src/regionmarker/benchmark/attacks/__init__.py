@@ -84,38 +84,16 @@ __all__ = [
     "compose", "known_attacks", "load_attack", "plan_attacks", "tune",
 ]  # fmt: skip
 
-_HERE = "regionmarker.benchmark.attacks"
+_BUILT_IN: tuple[type[RowAttack | WholeDataAttack | FineTune], ...] = (
+    Nothing, Shift, Truncate, Permute, Project, Tanh, Rotate, Scale, Translate, Noise, Round, Zero,
+    CSE, Compress, Residuals, Drop, Avoid, Cover, Mix, Angles, Perturb, Compare, Average, Paraphrase,
+    FineTune,
+)  # fmt: skip
 
 ATTACKS = Registry(
     "attack",
     "regionmarker.attacks",
-    {
-        "none": f"{_HERE}.base:Nothing",
-        "shift": f"{_HERE}.transforms:Shift",
-        "truncate": f"{_HERE}.transforms:Truncate",
-        "permute": f"{_HERE}.transforms:Permute",
-        "project": f"{_HERE}.transforms:Project",
-        "tanh": f"{_HERE}.transforms:Tanh",
-        "rotate": f"{_HERE}.transforms:Rotate",
-        "scale": f"{_HERE}.transforms:Scale",
-        "translate": f"{_HERE}.transforms:Translate",
-        "noise": f"{_HERE}.transforms:Noise",
-        "round": f"{_HERE}.transforms:Round",
-        "zero": f"{_HERE}.transforms:Zero",
-        "cse": f"{_HERE}.cse:CSE",
-        "compress": f"{_HERE}.directions:Compress",
-        "residuals": f"{_HERE}.directions:Residuals",
-        "drop": f"{_HERE}.sampling:Drop",
-        "avoid": f"{_HERE}.sampling:Avoid",
-        "cover": f"{_HERE}.sampling:Cover",
-        "mix": f"{_HERE}.sampling:Mix",
-        "angles": f"{_HERE}.plane_search:Angles",
-        "perturb": f"{_HERE}.perturbation:Perturb",
-        "compare": f"{_HERE}.accounts:Compare",
-        "average": f"{_HERE}.accounts:Average",
-        "paraphrase": f"{_HERE}.paraphrase:Paraphrase",
-        "finetune": f"{_HERE}.fine_tuning:FineTune",
-    },
+    {attack.spec: attack for attack in _BUILT_IN},
     protocol=DataAttack | ModelAttack,
     promise="a name and apply(stolen) or modify(model)",
 )
