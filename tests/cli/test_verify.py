@@ -1,4 +1,4 @@
-"""verify and trace: a suspect in, a verdict out, and exit codes that a script can use."""
+"""verify: a suspect in, a verdict out, and exit codes that a script can use."""
 
 from __future__ import annotations
 
@@ -7,31 +7,14 @@ import subprocess
 import sys
 import threading
 
-import numpy as np
 import pytest
+from tests.support.answers import BUDGET
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.suspects import blurred
 
 from regionmarker import Answers, KeyRing, RegionMarker
 from regionmarker.corpus import read_texts
-from regionmarker.verification.questions import plan_questions
 
-BUDGET = 500
 QUICK = ("--budget", BUDGET, "--no-power")
-
-
-@pytest.fixture
-def answered(key, tmp_path):
-    """Write the answers of a copy of what the key serves to acme, and of the unmarked encoder."""
-    marker = RegionMarker.load(key)
-    questions = plan_questions(marker.key_, BUDGET)
-    clean = {**dict(zip(marker.key_.pool.texts, marker.key_.pool.embeddings, strict=True)),
-             **dict(zip(questions.probes.texts, questions.probes.embeddings, strict=True))}  # fmt: skip
-    rows = np.stack([clean[text] for text in questions.texts])
-    served = marker.transform(blurred(rows, 0.95, seed=1), tenant="acme")
-    Answers("thief", questions.texts, served).to_parquet(tmp_path / "thief.parquet")
-    Answers("innocent", questions.texts, rows).to_parquet(tmp_path / "innocent.parquet")
-    return tmp_path
 
 
 @pytest.fixture
@@ -156,28 +139,3 @@ def test_a_server_that_never_recovers_leaves_with_3_and_its_answers_are_kept(run
 )
 def test_bad_suspects_get_one_sentence(run, key, suspect, message):
     assert message in run("verify", "--key", key, "--suspect", suspect, *QUICK, code=2).stderr
-
-
-def test_the_leaking_tenant_is_named(run, key, answered):
-    (answered / "tenants.txt").write_text("\n".join(f"tenant {number}" for number in range(20)) + "\nacme\n")
-    options = ("--suspect", "file:thief.parquet", "--tenants-file", "tenants.txt", "--budget", BUDGET)
-    found = json.loads(run("trace", "--key", key, *options, "--json").stdout)["tenants"]
-    assert found[0]["tenant"] == "acme"
-    assert found[0]["accused"]
-    assert not any(row["accused"] for row in found[1:])
-    assert "acme" in run("trace", "--key", key, *options).stdout
-    assert (
-        "give the names of the tenants"
-        in run("trace", "--key", key, "--suspect", "file:thief.parquet", "--budget", BUDGET, code=2).stderr
-    )
-
-
-def test_evidence_is_written_checked_and_not_overwritten_by_accident(run, key, answered):
-    options = ("verify", "--key", key, "--suspect", "file:thief.parquet", *QUICK, "--out", "evidence")
-    run(*options)
-    assert json.loads(run("evidence", "check", "evidence", "--json").stdout)["ok"]
-    assert "exists already" in run(*options, code=2).stderr
-    run(*options, "--force")
-    report = answered / "evidence" / "report.html"
-    report.write_text(report.read_text().replace("once in", "twice in"))
-    assert "report.html" in run("evidence", "check", "evidence", code=2).stderr

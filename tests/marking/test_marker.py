@@ -216,22 +216,6 @@ def test_a_marker_without_a_key_says_what_to_do(embeddings):
         RegionMarker().transform(embeddings)
 
 
-def test_scikit_learn_can_clone_and_pipe_it(sentences, embeddings):
-    from sklearn.base import clone
-    from sklearn.pipeline import Pipeline
-    from sklearn.utils.validation import check_is_fitted
-
-    original = RegionMarker(ratio=0.1, **SMALL)
-    copy = clone(original)
-    assert copy.get_params() == original.get_params()
-    pipeline = Pipeline([("mark", copy)]).fit(sentences, mark__embeddings=embeddings)
-    check_is_fitted(pipeline)
-    assert np.array_equal(pipeline.transform(embeddings), copy.transform(embeddings))
-    assert np.array_equal(original.fit_transform(sentences, embeddings=embeddings), copy.transform(embeddings))
-    with pytest.raises(InputError, match="'rate' is not a parameter"):
-        original.set_params(rate=0.5)
-
-
 def test_marking_takes_no_memory_of_its_own(marker, embeddings):
     import tracemalloc
 

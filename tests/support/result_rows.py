@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from regionmarker.benchmark.grid.cell import NUMBERS
+from regionmarker.benchmark.tables import make_tables
 
 ATTACKS = {"none": [], "cse": ["cse"], "shift:100": ["shift:100"], "paraphrase:stored": ["paraphrase:stored"]}
 
@@ -57,3 +58,14 @@ def rows():
     }
     found.append(result("regionmarker", suspect="portrait", extras=json.dumps(extras), stealer="", guilty=False))
     return found
+
+
+@pytest.fixture(scope="module")
+def tables(rows):
+    return {table.name: table for table in make_tables(rows)}
+
+
+def column(table, row, *heads):
+    """Return the entries of the row that begins so, under these headings; of equal headings, the first."""
+    (line,) = [line for line in table.rows if line[: len(row)] == row]
+    return tuple(line[table.columns.index(head)] for head in heads)

@@ -147,15 +147,6 @@ def test_notes_say_what_the_p_value_rests_on(judge_marker, copy_of):
     assert "scores" not in verdict.to_dict()
 
 
-def test_the_power_of_the_run_is_told(judge_marker, innocents):
-    verdict = verify(judge_marker, innocents["the unmarked encoder"], budget=BUDGET)
-    assert verdict.power is not None
-    assert verdict.power.fidelities == tuple(sorted(verdict.power.fidelities))
-    assert verdict.power.detected[-1] == 1.0
-    blind = verify(judge_marker, innocents["the unmarked encoder"], budget=BUDGET, level=1e-12)
-    assert blind.outcome == "inconclusive"  # no p-value of this pool can be that small
-
-
 def test_a_key_that_is_committed_to_another_statistic_is_refused(judge_marker, copy_of):
     key = judge_marker.key_
     other = replace(key, settings=replace(key.settings, statistic="decoy-2"))
