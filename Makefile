@@ -31,7 +31,7 @@ lint: install ## ruff, mypy and the import contracts
 	$(BIN)/lint-imports --no-cache
 
 bench: install ## the speed of marking and of fitting, as ratios to plain copies
-	$(BIN)/python studies/marking.py
+	$(BIN)/python -m studies.marking
 
 system: ## Debian packages that some tests want (where root)
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

@@ -1,6 +1,6 @@
 """How long CSE takes on all of SST-2, and how much memory: 67,349 sentences embedded by all-MiniLM-L6-v2.
 
-    python studies/cse.py --data-dir DIR (--cache DIR [--minilm MODEL] | --stand-in) [--method gmm] [--json FILE]
+    python -m studies.cse --data-dir DIR (--cache DIR [--minilm MODEL] | --stand-in) [--method gmm] [--json FILE]
 
 DIR of the data holds sst2.parquet (split, text). MODEL is a name or folder for sentence-transformers; its vectors are
 made once and kept in the cache folder. With `--stand-in` WordLlama's vectors, mapped to the same width at random, take
@@ -12,14 +12,11 @@ runs on one thread.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
 import time
 from pathlib import Path
-
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy loads
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -27,6 +24,9 @@ import pyarrow.parquet as pq
 from regionmarker import load_encoder
 from regionmarker.benchmark.attacks import CSE
 from regionmarker.benchmark.protocols import StolenData
+from studies._study import Command
+
+PAGE = "docs/results/detectors.md"
 
 
 def sentences(folder: Path) -> list[str]:
@@ -61,15 +61,15 @@ class Remembered:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data-dir", type=Path, required=True)
-    kind = parser.add_mutually_exclusive_group(required=True)
-    kind.add_argument("--cache", type=Path)
-    kind.add_argument("--stand-in", action="store_true")
+    parser = Command(__doc__, PAGE, data=True, smoke={"stand_in": True})
+    parser.add_argument("--cache", type=Path)
+    parser.add_argument("--stand-in", action="store_true")
     parser.add_argument("--minilm", default="all-MiniLM-L6-v2")
     parser.add_argument("--method", default="kmeans")
     parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
+    given = parser.read()
+    if given.stand_in == (given.cache is not None):
+        parser.error("give --cache DIR or --stand-in")
     texts = sentences(given.data_dir)
     served = stand_in(texts) if given.stand_in else embedded(texts, given.minilm, given.cache)
     stolen = StolenData(tuple(texts), served, public=Remembered(texts))

@@ -1,6 +1,6 @@
 """Can an outsider tell which rows are marked? The detectors of the attacks that drop rows, against the truth.
 
-    python studies/detectors.py --data-dir DIR [--keys 4] [--rows 5000] [--json FILE]
+    python -m studies.detectors --data-dir DIR [--keys 4] [--rows 5000] [--json FILE]
 
 DIR holds NAME.parquet and provider_mpnet768_NAME.npz of the corpora. The thief's public encoder is WordLlama. A number
 is an area under the curve: 0.5 is chance, 1 finds every marked row first, 0 every unmarked one. `control` is the same
@@ -10,13 +10,9 @@ detector on the same rows before they were marked: what meaning alone gives it. 
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
-
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy loads
 
 import numpy as np
 
@@ -24,7 +20,9 @@ from regionmarker import RegionMarker, load_encoder
 from regionmarker.benchmark.attacks import Angles, Drop
 from regionmarker.benchmark.corpora import load_corpus
 from regionmarker.benchmark.protocols import StolenData
+from studies._study import Command
 
+PAGE = "docs/results/detectors.md"
 CORPORA = ("sst2", "mind")
 
 
@@ -44,11 +42,11 @@ def area(scores: np.ndarray, marked: np.ndarray) -> float:
     return float(ranks / (inside * (len(marked) - inside)))
 
 
-def measure(name: str, folder: Path, keys: int, rows: int) -> list[dict[str, object]]:
+def measure(name: str, folder: Path, keys: int, rows: int, subspaces: list[int]) -> list[dict[str, object]]:
     corpus = load_corpus(name, "stored:mpnet768", folder=folder, limit=rows)
     texts, public = list(corpus.data.texts), load_encoder("wordllama")
     found: list[dict[str, object]] = []
-    for subspace in (4, 32):
+    for subspace in subspaces:
         clean = StolenData(tuple(texts), corpus.clean, public=public)
         clean_scores = {kind: score(clean) for kind, score in detectors(subspace).items()}
         for key in range(keys):
@@ -72,13 +70,18 @@ def measure(name: str, folder: Path, keys: int, rows: int) -> list[dict[str, obj
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data-dir", type=Path, required=True)
+    parser = Command(__doc__, PAGE, data=True, smoke={"keys": 1, "rows": 500, "corpora": ["sst2"], "subspaces": [4]})
     parser.add_argument("--keys", type=int, default=4)
     parser.add_argument("--rows", type=int, default=5000)
+    parser.add_argument("--corpora", nargs="+", default=CORPORA)
+    parser.add_argument("--subspaces", type=int, nargs="+", default=[4, 32])
     parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    lines = [line for name in CORPORA for line in measure(name, given.data_dir, given.keys, given.rows)]
+    given = parser.read()
+    lines = [
+        line
+        for name in given.corpora
+        for line in measure(name, given.data_dir, given.keys, given.rows, given.subspaces)
+    ]
     print("\n| corpus | subspace | detector | area, mean (least, most) | control, mean |\n|---|---:|---|---:|---:|")
     for group in dict.fromkeys((line["corpus"], line["subspace"], line["detector"]) for line in lines):
         areas, controls = zip(

@@ -1,16 +1,15 @@
 """What ``regionmarker bench run`` promises of itself: that interruptions change nothing, and that workers help.
 
-    python studies/grid_runs.py kill [--times 10] [--grid studies/grids/smoke.toml]
-    python studies/grid_runs.py scaling [--engine ray|processes] [--grid studies/grids/smoke.toml]
+    python -m studies.grid_runs kill [--times 10] [--grid studies/grids/smoke.toml]
+    python -m studies.grid_runs scaling [--grid studies/grids/smoke.toml]
 
 ``kill`` runs a grid once undisturbed, and once interrupted at random moments (SIGKILL to the whole process group, or
 Ctrl-C, by turns) and taken up again; the rows of results must be equal, but for the seconds they took. ``scaling``
-runs it with one worker and with two; on Ray, on a cluster that stays up in between, so that its start is not counted.
+runs it with one worker and with two.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -21,8 +20,19 @@ import tempfile
 import time
 from pathlib import Path
 
-for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-    os.environ.setdefault(name, "1")  # one thread a worker, as in a run without a cluster of its own
+from studies._study import Command
+
+PAGE = "docs/how-to/run-the-benchmark.md"
+SMOKE = """
+[[block]]
+corpora = ["python"]
+provider = "wordllama"
+limit = 700
+defenses = ["wet:pool=128,probes=64"]
+stealers = ["head:wordllama,hidden=0"]
+suspects = ["copy", "provider"]
+queries = [300]
+"""
 
 
 def start(grid: Path, out: Path, *options: str) -> subprocess.Popen[bytes]:
@@ -51,17 +61,17 @@ def rows(out: Path) -> list[dict[str, str]]:
     return kept
 
 
-def kill(folder: Path, grid: Path, times: int) -> dict[str, object]:
-    """Interrupt a run so many times, and compare what comes of it."""
-    whole = seconds_of(grid, folder / "unbroken")
+def kill(folder: Path, grid: Path, times: int, *options: str) -> dict[str, object]:
+    """Interrupt a run ``times`` times, and compare what comes of it."""
+    whole = seconds_of(grid, folder / "unbroken", *options)
     spread, cells, interrupted = random.Random(0), [], 0
     for turn in range(times):
-        running = start(grid, folder / "broken")
+        running = start(grid, folder / "broken", *options)
         time.sleep(whole * spread.uniform(0.2, 0.35))  # a run needs a fifth of that to load what it computes with
         os.killpg(running.pid, signal.SIGINT if turn % 2 else signal.SIGKILL)
         interrupted += running.wait() != 0
         cells.append(len(list((folder / "broken" / "cells").glob("*.parquet"))))
-    seconds_of(grid, folder / "broken")
+    seconds_of(grid, folder / "broken", *options)
     left = [path for path in folder.rglob("*") if path.name.endswith(".tmp")]
     equal = rows(folder / "broken") == rows(folder / "unbroken")
     return {
@@ -70,31 +80,27 @@ def kill(folder: Path, grid: Path, times: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def scaling(folder: Path, grid: Path, engine: str) -> dict[str, object]:
+def scaling(folder: Path, grid: Path) -> dict[str, object]:
     """Run with one worker and with two."""
-    options = ["--engine", engine]
-    if engine == "ray":
-        import ray
-
-        context = ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-        options += ["--address", context.address_info["address"]]
-    taken = {count: seconds_of(grid, folder / str(count), *options, "--workers", str(count)) for count in (1, 2)}
-    return {"engine": engine, "seconds": taken, "two_over_one": taken[2] / taken[1]}
+    taken = {count: seconds_of(grid, folder / str(count), "--workers", str(count)) for count in (1, 2)}
+    return {"seconds": taken, "two_over_one": taken[2] / taken[1]}
 
 
 def main() -> None:
     """Do what is asked for, and print it as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("verb", choices=("kill", "scaling"))
+    parser = Command(__doc__, PAGE, smoke={"times": 1})
+    parser.add_argument("verb", choices=("kill", "scaling"), nargs="?", default="kill")
     parser.add_argument("--grid", type=Path, default=Path(__file__).parent / "grids" / "smoke.toml")
     parser.add_argument("--times", type=int, default=10)
-    parser.add_argument("--engine", choices=("ray", "processes"), default="ray")
-    given = parser.parse_args()
+    given = parser.read()
     with tempfile.TemporaryDirectory() as folder:
+        if given.smoke:
+            given.grid = Path(folder) / "smoke.toml"
+            given.grid.write_text(SMOKE)
         if given.verb == "kill":
-            found = kill(Path(folder), given.grid, given.times)
+            found = kill(Path(folder), given.grid, given.times, *(["--engine", "here"] if given.smoke else []))
         else:
-            found = scaling(Path(folder), given.grid, given.engine)
+            found = scaling(Path(folder), given.grid)
     print(json.dumps({"load": os.getloadavg()[0], "cores": os.cpu_count(), **found}))
 
 

@@ -1,6 +1,6 @@
 """How fast marking is, beside plain copies of the same arrays in the same run.
 
-    python studies/marking.py [--json FILE]
+    python -m studies.marking [--json FILE]
 
 Every number is the best of several runs on one thread. A ratio compares with ``np.copyto`` of the same array, which is
 the least that any marker has to do: read all, write all.
@@ -8,16 +8,11 @@ the least that any marker has to do: read all, write all.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-
-# One thread each: before NumPy loads.
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
-
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +22,13 @@ from regionmarker import RegionMarker
 from regionmarker.crypto.secret import Secret
 from regionmarker.marking import engine as engines
 from regionmarker.marks.corpus_summary import CorpusSummary
+from studies._study import Command
 
+PAGE = "docs/results/performance.md"
 WIDTHS = (256, 384, 768, 1536, 3072)
 BATCHES = (1, 16, 256, 65_536)
 PAPER_SECONDS = 5.57e-5  # a vector, the paper's own figure
-SECONDS_A_CASE = 1.5
+SECONDS = 1.5  # of a case
 LEAST_ROUNDS = 7
 FIT_WIDTHS = (256, 768, 1536)
 FIT_ROWS = 32_768
@@ -53,8 +50,8 @@ def unit_rows(n: int, width: int) -> np.ndarray:
     return rows
 
 
-def best_of_each(jobs: dict[str, Callable[[], Any]], rounds: int = LEAST_ROUNDS) -> dict[str, float]:
-    """Time the jobs in turn, so that a busy moment hurts all alike, and keep each one's best, in seconds a call."""
+def best_of_each(jobs: dict[str, Callable[[], Any]], seconds: float, rounds: int = LEAST_ROUNDS) -> dict[str, float]:
+    """Time the jobs in turn, so that a busy moment hurts all alike, and keep each one's best, in seconds per call."""
     best = dict.fromkeys(jobs, float("inf"))
     calls = {}
     for name, job in jobs.items():
@@ -62,7 +59,7 @@ def best_of_each(jobs: dict[str, Callable[[], Any]], rounds: int = LEAST_ROUNDS)
         start = time.perf_counter()
         job()
         calls[name] = max(1, int(2e-4 / max(time.perf_counter() - start, 1e-9)))  # short jobs in bundles
-    end, done = time.perf_counter() + SECONDS_A_CASE, 0
+    end, done = time.perf_counter() + seconds, 0
     while done < rounds or time.perf_counter() < end:
         done += 1
         for name, job in jobs.items():
@@ -78,7 +75,7 @@ def free_bytes() -> int:
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def case(width: int, batch: int) -> dict[str, Any] | None:
+def case(width: int, batch: int, seconds_of_case: float) -> dict[str, Any] | None:
     """Measure one width and batch; None where memory is short."""
     if 3 * 4 * width * batch > free_bytes():
         return None
@@ -91,7 +88,8 @@ def case(width: int, batch: int) -> dict[str, Any] | None:
             "mark": lambda: marker.transform(rows, out=out),
             "float16": lambda: half.transform(rows, out=out),
             "in place": lambda: marker.transform(inside, out=inside),
-        }
+        },
+        seconds_of_case,
     )
     return {"width": width, "batch": batch, "seconds": seconds}
 
@@ -113,13 +111,13 @@ def table(cases: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def fit_cases() -> list[dict[str, Any]]:
+def fit_cases(widths: Sequence[int], rows_of_fit: int, seconds: float) -> list[dict[str, Any]]:
     """Measure the streaming pass of a fit beside one Gram pass (float64) over the same blocks."""
     found = []
-    for width in FIT_WIDTHS:
-        rows = unit_rows(FIT_ROWS, width)
-        texts = [f"text {number}" for number in range(FIT_ROWS)]
-        blocks = [slice(start, start + 4096) for start in range(0, FIT_ROWS, 4096)]
+    for width in widths:
+        rows = unit_rows(rows_of_fit, width)
+        texts = [f"text {number}" for number in range(rows_of_fit)]
+        blocks = [slice(start, start + 4096) for start in range(0, rows_of_fit, 4096)]
 
         def gram(rows: np.ndarray = rows, blocks: list[slice] = blocks) -> None:
             total = np.zeros((rows.shape[1], rows.shape[1]))
@@ -132,9 +130,8 @@ def fit_cases() -> list[dict[str, Any]]:
             for block in blocks:
                 seen.update(texts[block], rows[block])
 
-        found.append(
-            {"width": width, "rows": FIT_ROWS, "seconds": best_of_each({"gram": gram, "survey": survey}, rounds=3)}
-        )
+        taken = best_of_each({"gram": gram, "survey": survey}, seconds, rounds=3)
+        found.append({"width": width, "rows": rows_of_fit, "seconds": taken})
     return found
 
 
@@ -159,18 +156,25 @@ def processor() -> str:
 
 def main() -> None:
     """Measure, print Markdown, and write JSON where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    smoke = {"widths": [64], "batches": [1, 16], "fit_widths": [64], "fit_rows": 4096, "seconds": 0.01}
+    parser = Command(__doc__, PAGE, smoke=smoke)
+    parser.add_argument("--widths", type=int, nargs="+", default=WIDTHS)
+    parser.add_argument("--batches", type=int, nargs="+", default=BATCHES)
+    parser.add_argument("--fit-widths", type=int, nargs="+", default=FIT_WIDTHS)
+    parser.add_argument("--fit-rows", type=int, default=FIT_ROWS)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each case")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers here, too")
-    options = parser.parse_args()
+    options = parser.read()
     start = time.perf_counter()
     engine = engines.engine().name
     ready = time.perf_counter() - start
     load = os.getloadavg()[0]
     print(f"{processor()}, {os.cpu_count()} CPUs, load {load:.1f}; NumPy {np.__version__}; ", end="")
     print(f"engine {engine}, ready in {ready:.1f} s\n")
-    cases = [found for width in WIDTHS for batch in BATCHES if (found := case(width, batch)) is not None]
+    pairs = [(width, batch) for width in options.widths for batch in options.batches]
+    cases = [found for pair in pairs if (found := case(*pair, options.seconds)) is not None]
     print(table(cases))
-    fits = fit_cases()
+    fits = fit_cases(options.fit_widths, options.fit_rows, options.seconds)
     print(f"\n{fit_table(fits)}")
     if options.json:
         numbers = {"processor": processor(), "load": load, "engine": engine, "paper_seconds": PAPER_SECONDS}

@@ -1,6 +1,6 @@
 """Do paraphrases stay in their region? By corpus, reducer, and distance of the original from the hyperplanes.
 
-    python studies/paraphrases.py --data ../shared/data --cache embeddings.sqlite --work paraphrase-rows
+    python -m studies.paraphrases --data-dir DATA --cache embeddings.sqlite --work paraphrase-rows
 
 Apertium round trips of four corpora (all-mpnet-base-v2 vectors of the data folder) and MRPC's pairs (embedded by
 --encoder, once, into --cache). Interrupted, it goes on where it was. Tables go to stdout.
@@ -8,7 +8,6 @@ Apertium round trips of four corpora (all-mpnet-base-v2 vectors of the data fold
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -17,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from markdown_tables import Log, Row, markdown, numbers, spread
 from regionmarker import RegionMarker, RegionMarkerError, load_encoder
 from regionmarker.corpus import read_columns
 from regionmarker.measures import SentencePairs, row_cosines
+from studies._study import CORPORA, Command, Log, Row, key_settings, markdown, numbers, spread
 
+PAGE = "docs/results/paraphrases.md"
 SPACES: dict[str, dict[str, Any]] = {
     "PCA, subspace 32 (default)": {"reducer": "pca"},
     "PCA, subspace 4 (the paper)": {"reducer": "pca", "subspace": 4},
@@ -31,7 +31,6 @@ SPACES: dict[str, dict[str, Any]] = {
     "UMAP": {"reducer": "umap"},
 }
 SLOW = ("auto-encoder", "UMAP")
-CORPORA = {"sst2": "SST-2", "ag_news": "AG News", "enron": "Enron", "mind": "MIND"}
 Array = Any
 
 
@@ -88,14 +87,15 @@ def measure(marker: RegionMarker, pairs: Pairs) -> Row:
     return row | {"marked": float(stays[carries].mean()) if carries.any() else None, "chance": float((shares**2).sum())}
 
 
-def run(log: Log, everything: Sequence[Pairs], keys: int, slow_keys: int) -> None:
+def run(log: Log, everything: Sequence[Pairs], keys: int, slow_keys: int, settings: dict[str, int]) -> None:
     """Go through the pairs key by key, the slow reducers last: a run that is stopped has about as many of each."""
     for spaces, count in (([name for name in SPACES if name not in SLOW], keys), (SLOW, slow_keys)):
         for seed, pairs, space in product(range(count), everything, spaces):
 
             def row(pairs: Pairs = pairs, seed: int = seed, space: str = space) -> Row:
                 try:
-                    marker = RegionMarker(seed=seed, **SPACES[space]).fit(pairs.texts, embeddings=pairs.embeddings)
+                    marker = RegionMarker(seed=seed, **SPACES[space], **settings)
+                    marker.fit(pairs.texts, embeddings=pairs.embeddings)
                 except RegionMarkerError as error:
                     return {"failed": str(error)}
                 return measure(marker, pairs)
@@ -132,18 +132,17 @@ def report(log: Log) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
+    parser = Command(__doc__, PAGE, data=True, smoke={"encoder": "wordllama", "keys": 1, "slow_keys": 0})
     parser.add_argument("--encoder", default="sentence-transformers:all-MiniLM-L6-v2")
-    parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--cache", type=Path, help="a file that keeps what was embedded")
+    parser.add_argument("--work", type=Path, default=Path("out/paraphrases"))
     parser.add_argument("--keys", type=int, default=10)
     parser.add_argument("--slow-keys", type=int, default=2, help="of the auto-encoder and of UMAP")
-    options = parser.parse_args()
+    options = parser.read()
     log = Log(options.work / "paraphrases.jsonl")
-    everything = [apertium(options.data, name) for name in CORPORA]
-    everything += mrpc(options.data, load_encoder(options.encoder, cache=options.cache))
-    run(log, everything, options.keys, options.slow_keys)
+    everything = [apertium(options.data_dir, name) for name in CORPORA]
+    everything += mrpc(options.data_dir, load_encoder(options.encoder, cache=options.cache))
+    run(log, everything, options.keys, options.slow_keys, key_settings(options))
     report(log)
 
 

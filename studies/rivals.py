@@ -1,6 +1,6 @@
 """How strongly each defense's decoy test sees one everyday thief, and whether salads help those with trigger words.
 
-    python studies/rivals.py --data DATA --features MODEL --feature-cache FILE [--seeds 0-3]
+    python -m studies.rivals --data-dir DATA --features MODEL --feature-cache FILE [--seeds 0-3]
 
 The provider is all-mpnet-base-v2 on SST-2 (`DATA/provider_mpnet768_sst2.npz`). For each seed its 8,872 texts are
 divided anew: 4,700 make the secret, and the thief buys the others and trains a head on MODEL's features. MODEL is a
@@ -10,42 +10,27 @@ sqrt(R) where there are several: 3.1 is the level of 1e-3 for a Gaussian.
 
 from __future__ import annotations
 
-import argparse
-import os
-
-# One thread: before NumPy loads.
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 import regionmarker as rm
 from regionmarker.benchmark.defenses import load_defense
 from regionmarker.benchmark.defenses.trigger_words import TriggerWordDefense, random_word_texts
 from regionmarker.benchmark.defenses.words import TokenCounts
 from regionmarker.benchmark.stealers import FrozenHead, HeadModel
-from regionmarker.vectors import normalised
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.clean_space import to_clean_space
 from regionmarker.verification.decoy1 import standardised
+from studies._study import Command, encoder_spec, markdown, provider_rows
 
+PAGE = "docs/results/defense-tests.md"
 SPECS = ("none", "embmarker", "warden", "espew", "wet", "geomark", "regionmarker", "regionmarker:subspace=4")
 OWN = 4700
 RANDOM_TEXTS = 128
 COLUMNS = ("caught at 1e-3", "decoy z", "salads alone", "both", "published p < 0.05", "Delta_cos", "fidelity")
-
-
-def read_corpus(data: Path) -> tuple[list[str], np.ndarray]:
-    """Return the distinct texts that the provider's embeddings are known of, and these."""
-    stored = np.load(data / "provider_mpnet768_sst2.npz")
-    table = pq.read_table(data / "sst2.parquet", columns=["text"])["text"].to_pylist()
-    texts = [table[row] for row in stored["rows"]]
-    keep = np.sort(np.unique(texts, return_index=True)[1])
-    return [texts[place] for place in keep], normalised(stored["embeddings"][keep].astype(np.float32))
 
 
 def of_choice(z: np.ndarray, chosen: Sequence[int]) -> float:
@@ -75,14 +60,15 @@ def random_text_scores(defense: Any, thief: HeadModel, features: Any, counts: To
 
 
 def measure(
-    spec: str, seed: int, texts: list[str], clean: np.ndarray, features: Any, counts: TokenCounts
+    spec: str, seed: int, texts: list[str], clean: np.ndarray, features: Any, counts: TokenCounts, own: int, hidden: int
 ) -> list[float]:
     """Return the figures of one defense and one seed."""
     order = np.random.default_rng(1000 + seed).permutation(len(texts))
-    own, bought = order[:OWN], order[OWN:]
-    defense: Any = load_defense(spec, seed=seed, counts=counts).fit([texts[row] for row in own], clean[own])
+    kept, bought = order[:own], order[own:]
+    defense: Any = load_defense(spec, seed=seed, counts=counts).fit([texts[row] for row in kept], clean[kept])
     queries = [texts[row] for row in bought]
-    thief = FrozenHead(seed=seed).steal_from_features(features(queries), defense.transform(clean[bought], queries))
+    head = FrozenHead(seed=seed, hidden=hidden)
+    thief = head.steal_from_features(features(queries), defense.transform(clean[bought], queries))
     probes = tuple(defense.probes())
     finding = defense.judge(Answers("thief", probes, thief.apply(features(list(probes)))))
     z = finding.scores
@@ -98,21 +84,27 @@ def measure(
 
 
 def main() -> None:
-    """Measure and print a table, a row a defense."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--features", required=True)
-    parser.add_argument("--feature-cache", type=Path, required=True)
+    """Measure and print a table, one row per defense."""
+    small = ["embmarker:pool=128,low=0.001,high=0.1", "wet:pool=128,probes=64", "regionmarker:pool=128"]
+    smoke = {"features": "wordllama", "seeds": "0-0", "own": 900, "hidden": 32, "specs": small}
+    parser = Command(__doc__, PAGE, data=True, smoke=smoke)
+    parser.add_argument("--features", default="all-MiniLM-L6-v2")
+    parser.add_argument("--feature-cache", type=Path)
+    parser.add_argument("--specs", nargs="+", default=SPECS, help="the defenses")
+    parser.add_argument("--own", type=int, default=OWN, help="texts that make the secret")
+    parser.add_argument("--hidden", type=int, default=2048, help="units of the thief's head")
     parser.add_argument("--seeds", default="0-3", help="first and last")
-    given = parser.parse_args()
+    given = parser.read()
     first, last = map(int, given.seeds.split("-"))
-    texts, clean = read_corpus(given.data)
-    encoder = rm.load_encoder(f"sentence-transformers:{given.features}", cache=given.feature_cache)
-    counts = TokenCounts.from_file(given.data / "wikitext_token_counts.json")
-    print("| defense |", " | ".join(COLUMNS), "|")
-    print("|---" * (len(COLUMNS) + 1) + "|")
-    for spec in SPECS:
-        rows = [measure(spec, seed, texts, clean, encoder.encode, counts) for seed in range(first, last + 1)]
+    _, texts, clean = provider_rows(given.data_dir, "sst2")
+    encoder = rm.load_encoder(encoder_spec(given.features), cache=given.feature_cache)
+    counts = TokenCounts.from_file(given.data_dir / "wikitext_token_counts.json")
+    print(markdown(["defense", *COLUMNS], []))
+    for spec in given.specs:
+        rows = [
+            measure(spec, seed, texts, clean, encoder.encode, counts, given.own, given.hidden)
+            for seed in range(first, last + 1)
+        ]
         mean = np.mean(rows, axis=0)
         counted = [f"{sum(row[place] for row in rows):.0f} of {len(rows)}" for place in (0, 4)]
         cells = [

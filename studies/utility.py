@@ -1,6 +1,6 @@
 """What marking costs: classification, sentence similarity, retrieval; unmarked against marked, over several keys.
 
-    python studies/utility.py --data ../shared/data --cache embeddings.sqlite --work utility-rows
+    python -m studies.utility --data-dir DATA --cache embeddings.sqlite --work utility-rows
 
 Classification uses the provider embeddings that lie in the data folder (all-mpnet-base-v2); STS-B and Cranfield are
 embedded by --encoder, once, into --cache. Interrupted, it goes on where it was. Tables go to stdout.
@@ -8,21 +8,20 @@ embedded by --encoder, once, into --cache. Interrupted, it goes on where it was.
 
 from __future__ import annotations
 
-import argparse
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from markdown_tables import Log, Row, markdown, numbers, spread
 from regionmarker import RegionMarker, load_encoder
 from regionmarker.benchmark.classification import classify
 from regionmarker.benchmark.stealers import FrozenHead
 from regionmarker.corpus import read_columns
 from regionmarker.measures import Retrieval, SentencePairs, ndcg, neighbour_overlap, row_cosines, similarity
+from studies._study import CORPORA, Command, Log, Row, key_settings, markdown, numbers, spread
 
-CORPORA = {"sst2": "SST-2", "ag_news": "AG News", "enron": "Enron", "mind": "MIND"}
+PAGE = "docs/results/utility.md"
 TENANTS = {"": "provider", "a customer": "provider and tenant"}
 NEIGHBOURS_AMONG = 2500
 Array = Any
@@ -31,10 +30,11 @@ Array = Any
 class Corpus:
     """Texts, labels and clean vectors of one corpus, train rows first."""
 
-    def __init__(self, data: Path, name: str) -> None:
+    def __init__(self, data: Path, name: str, settings: dict[str, int], hidden: int) -> None:
         stored = np.load(data / f"provider_mpnet768_{name}.npz")
         texts, labels, splits = read_columns(data / f"{name}.parquet", ["text", "label", "split"])
-        self.name = name
+        self.name, self.hidden = name, hidden
+        self._settings = settings or {"reservoir": 2048}
         self.texts = [texts[row] for row in stored["rows"]]
         self.labels = np.array([labels[row] for row in stored["rows"]])
         self.train = np.array([splits[row] == "train" for row in stored["rows"]])
@@ -44,7 +44,7 @@ class Corpus:
     def key(self, seed: int) -> RegionMarker:
         """Fit a key on the training texts; the probes, which marking does not use, must leave room in the smallest."""
         texts = [text for text, train in zip(self.texts, self.train, strict=True) if train]
-        return RegionMarker(seed=seed, reservoir=2048).fit(texts, embeddings=self.clean[self.train])
+        return RegionMarker(seed=seed, **self._settings).fit(texts, embeddings=self.clean[self.train])
 
     def score(self, vectors: Array, seed: int) -> Row:
         """Train and test the paper's classifier on these vectors, in per cent."""
@@ -72,9 +72,8 @@ def moved(before: Array, after: Array) -> Row:
     }
 
 
-def classification(log: Log, data: Path, keys: int, stolen_keys: int) -> None:
+def classification(log: Log, corpora: dict[str, Corpus], keys: int, stolen_keys: int) -> None:
     """Go through the corpora seed by seed, so that a run that is stopped has about as many keys of each."""
-    corpora = {name: Corpus(data, name) for name in CORPORA}
     for seed in range(keys):
         for name, corpus in corpora.items():
             classify_with_key(log, name, corpus, seed, stolen=seed < stolen_keys)
@@ -90,7 +89,8 @@ def classify_with_key(log: Log, name: str, corpus: Corpus, seed: int, *, stolen:
         return corpus.score(rows, seed) | moved(corpus.clean, rows)
 
     def copied(rows: Array) -> Row:
-        copy = FrozenHead(seed=seed).steal_from_features(features()[corpus.train], rows[corpus.train])
+        head = FrozenHead(seed=seed, hidden=corpus.hidden)
+        copy = head.steal_from_features(features()[corpus.train], rows[corpus.train])
         return corpus.score(copy.apply(features()), seed) | {"fidelity": copy.fidelity.cosine}
 
     log.once(common | {"vectors": "unmarked"}, lambda: corpus.score(corpus.clean, seed))
@@ -101,7 +101,7 @@ def classify_with_key(log: Log, name: str, corpus: Corpus, seed: int, *, stolen:
         log.once(common | {"vectors": "stolen"}, lambda: copied(key().transform(corpus.clean)))
 
 
-def similarity_and_retrieval(log: Log, data: Path, encoder: Any, keys: int) -> None:
+def similarity_and_retrieval(log: Log, data: Path, encoder: Any, keys: int, settings: dict[str, int]) -> None:
     pairs, task = SentencePairs.read(data / "stsb.parquet", split="test"), Retrieval.read(data)
     news = SentencePairs.read(data / "mrpc.parquet", score="label")
     texts = list(dict.fromkeys([*news.first, *news.second, *task.documents]))
@@ -117,7 +117,7 @@ def similarity_and_retrieval(log: Log, data: Path, encoder: Any, keys: int) -> N
 
     log.once({"task": "sts and retrieval", "seed": 0, "vectors": "unmarked"}, lambda: score(lambda rows: rows))
     for seed in range(keys):
-        key = cache(lambda: RegionMarker(seed=seed).fit(texts, embeddings=own))  # noqa: B023
+        key = cache(lambda: RegionMarker(seed=seed, **settings).fit(texts, embeddings=own))  # noqa: B023
         for tenant, vectors in TENANTS.items():
 
             def served(tenant: str = tenant) -> Row:
@@ -222,18 +222,22 @@ def report(log: Log) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
+    smoke = {"encoder": "wordllama", "keys": 2, "classification_keys": 2, "stolen_keys": 2, "hidden": 32}
+    parser = Command(__doc__, PAGE, data=True, smoke=smoke)
     parser.add_argument("--encoder", default="sentence-transformers:all-MiniLM-L6-v2")
-    parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--cache", type=Path, help="a file that keeps what was embedded")
+    parser.add_argument("--work", type=Path, default=Path("out/utility"))
+    parser.add_argument("--hidden", type=int, default=2048, help="units of the thief's head")
     parser.add_argument("--keys", type=int, default=10, help="for STS-B and Cranfield")
     parser.add_argument("--classification-keys", type=int, default=10)
     parser.add_argument("--stolen-keys", type=int, default=3)
-    options = parser.parse_args()
+    options = parser.read()
+    settings = key_settings(options)
     log = Log(options.work / "utility.jsonl")
-    similarity_and_retrieval(log, options.data, load_encoder(options.encoder, cache=options.cache), options.keys)
-    classification(log, options.data, options.classification_keys, options.stolen_keys)
+    encoder = load_encoder(options.encoder, cache=options.cache)
+    similarity_and_retrieval(log, options.data_dir, encoder, options.keys, settings)
+    corpora = {name: Corpus(options.data_dir, name, settings, options.hidden) for name in CORPORA}
+    classification(log, corpora, options.classification_keys, options.stolen_keys)
     report(log)
 
 

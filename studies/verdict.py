@@ -1,6 +1,6 @@
 """What a verdict costs: 2,000 answers of 1536 numbers in memory, one thread.
 
-    python studies/verdict.py [--runs N] [--power]
+    python -m studies.verdict [--runs N] [--power]
 
 The embeddings are drawn, with the falling spectrum of real ones; a verdict's cost does not depend on what the numbers
 mean. A noisy copy of what a tenant was served is judged (its cosine to the clean vectors is 0.85), then ranked among
@@ -9,13 +9,9 @@ mean. A noisy copy of what a tenant was served is judged (its cosine to the clea
 
 from __future__ import annotations
 
-import argparse
-import os
 import time
 from collections.abc import Callable
 from typing import Any
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,16 +22,18 @@ from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.judging import judge
 from regionmarker.verification.power import estimate_power
 from regionmarker.verification.questions import plan_questions
+from studies._study import Command, key_settings
 
+PAGE = "docs/results/detection.md"
 WIDTH, TEXTS, BUDGET, TENANTS = 1536, 5200, 2000, 10_000
 COSINE = 0.85
 
 
-def drawn(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
-    """Draw unit rows (count, D) whose covariance has a falling spectrum in a random basis."""
-    basis = np.linalg.qr(rng.standard_normal((WIDTH, WIDTH)))[0]
-    scale = np.arange(1, WIDTH + 1) ** -0.5
-    return normalised(((rng.standard_normal((count, WIDTH)) * scale) @ basis).astype(np.float32))
+def drawn(rng: np.random.Generator, count: int, width: int) -> NDArray[np.float32]:
+    """Draw unit rows (count, width) whose covariance has a falling spectrum in a random basis."""
+    basis = np.linalg.qr(rng.standard_normal((width, width)))[0]
+    scale = np.arange(1, width + 1) ** -0.5
+    return normalised(((rng.standard_normal((count, width)) * scale) @ basis).astype(np.float32))
 
 
 def best(runs: int, work: Callable[[], Any]) -> tuple[float, Any]:
@@ -49,23 +47,29 @@ def best(runs: int, work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    smoke = {"runs": 1, "width": 64, "texts": 900, "budget": 400, "tenants": 50}
+    parser = Command(__doc__, PAGE, smoke=smoke)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--power", action="store_true", help="also estimate the power, once")
-    options = parser.parse_args()
+    parser.add_argument("--width", type=int, default=WIDTH)
+    parser.add_argument("--texts", type=int, default=TEXTS)
+    parser.add_argument("--budget", type=int, default=BUDGET)
+    parser.add_argument("--tenants", type=int, default=TENANTS)
+    options = parser.read()
+    width, tenants = options.width, options.tenants
     rng = np.random.default_rng(0)
-    clean = drawn(rng, TEXTS)
-    texts = [f"text {row}" for row in range(TEXTS)]
-    marker = rm.RegionMarker(seed=0).fit(texts, embeddings=clean)
+    clean = drawn(rng, options.texts, width)
+    texts = [f"text {row}" for row in range(options.texts)]
+    marker = rm.RegionMarker(seed=0, **key_settings(options)).fit(texts, embeddings=clean)
     key, place = marker.key_, {text: row for row, text in enumerate(texts)}
-    questions = plan_questions(key, BUDGET, seed=0)
+    questions = plan_questions(key, options.budget, seed=0)
     rows = clean[[place[text] for text in questions.texts]]
-    noise = rng.standard_normal(rows.shape).astype(np.float32) * np.float32(np.sqrt((1 / COSINE**2 - 1) / WIDTH))
-    copy = marker.transform(normalised(rows + noise), tenant="tenant 4711")
-    turn = np.linalg.qr(rng.standard_normal((WIDTH, WIDTH)))[0].astype(np.float32)
+    noise = rng.standard_normal(rows.shape).astype(np.float32) * np.float32(np.sqrt((1 / COSINE**2 - 1) / width))
+    copy = marker.transform(normalised(rows + noise), tenant=f"tenant {min(4711, tenants - 1)}")
+    turn = np.linalg.qr(rng.standard_normal((width, width)))[0].astype(np.float32)
     suspects = {"copy": copy, "rotated copy": normalised(copy @ turn)}
-    names = [f"tenant {number}" for number in range(TENANTS)]
-    print(f"{len(rows)} answers of width {WIDTH}, pool {len(key.pool)}, {len(key.mark.regions)} trigger regions")
+    names = [f"tenant {number}" for number in range(tenants)]
+    print(f"{len(rows)} answers of width {width}, pool {len(key.pool)}, {len(key.mark.regions)} trigger regions")
     for name, vectors in suspects.items():
         answers = rm.Answers(name, questions.texts, vectors)
         seconds, verdict = best(options.runs, lambda given=answers: judge(key, given, power=False))
@@ -75,7 +79,7 @@ def main() -> None:
     answers = rm.Answers("copy", questions.texts, copy)
     seconds, ranking = best(options.runs, lambda: rm.trace(key, answers, names))
     first = ranking[0]
-    print(f"{TENANTS} tenants ranked: {seconds:.2f} s; first {first.tenant}, corrected p {first.holm:.1e}")
+    print(f"{tenants} tenants ranked: {seconds:.2f} s; first {first.tenant}, corrected p {first.holm:.1e}")
     if options.power:
         seconds, power = best(1, lambda: estimate_power(key, questions, 1e-3, seed=0))
         print(f"power: {seconds:.1f} s, fidelity {power.caught} and above is caught")

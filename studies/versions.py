@@ -1,6 +1,6 @@
 """Whether another version marks and serves as fast as this one.
 
-    python studies/versions.py --before CHECKOUT [--after CHECKOUT] [--rounds 12] [--only marking|gateway]
+    python -m studies.versions --before CHECKOUT [--after CHECKOUT] [--rounds 12] [--only marking|gateway]
 
 Both versions run in every round, one after the other and in turns the first, each in a process of its own: a busy
 machine slows both alike. Each round gives one ratio after/before; printed are their geometric mean and a 95 % interval
@@ -9,7 +9,7 @@ machine slows both alike. Each round gives one ratio after/before; printed are t
 marking   `transform` of 65,536 x 1536 float32 on one thread, divided by ``np.copyto`` of the same array in the same
           process; and of one row.
 gateway   a fixed number of POSTs of 1 and of 16 texts to the real server before the null upstream of
-          ``studies/gateway``: the server's processor time for one POST.
+          ``studies.gateway``: the server's processor time for one POST.
 
 All times are processor times, and within a process the best of several turns counts. Key, rows, upstream and clients
 are the same for both versions, and what they mark is compared to the last bit.
@@ -29,7 +29,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve()
+from studies._study import Command
+
+PAGE = "CONTRIBUTING.md"
+ROOT = Path(__file__).resolve().parents[1]
 MOST = 1.05
 WIDTH, ROWS = 1536, 65_536
 TURNS = 9
@@ -42,15 +45,15 @@ DIGEST = "digest"  # of what was marked
 # ---- what one version does in one round, in a process of its own
 
 
-def marking(key: Path) -> dict[str, Any]:
+def marking(key: Path, count: int) -> dict[str, Any]:
     """Return the time of marking as multiples of a copy's, and the microseconds of one row."""
     import numpy as np
 
     import regionmarker as rm
 
     marker = rm.RegionMarker.load(key)
-    rows = np.random.default_rng(1).standard_normal((ROWS, WIDTH), dtype=np.float32)
-    for start in range(0, ROWS, 4096):
+    rows = np.random.default_rng(1).standard_normal((count, WIDTH), dtype=np.float32)
+    for start in range(0, count, 4096):
         rows[start : start + 4096] /= np.linalg.norm(rows[start : start + 4096], axis=1, keepdims=True)
     out, row = np.zeros_like(rows), rows[:1].copy()
     copy, mark, single = best_of(
@@ -59,7 +62,7 @@ def marking(key: Path) -> dict[str, Any]:
         lambda: [marker.transform(row) for _ in range(SINGLE_ROWS)],
     )
     digest = sha256(marker.transform(rows[:1000]).tobytes()).hexdigest()
-    return {"65,536 rows, times a copy": mark / copy, "one row, us": single / SINGLE_ROWS * 1e6, DIGEST: digest}
+    return {f"{count:,} rows, times a copy": mark / copy, "one row, us": single / SINGLE_ROWS * 1e6, DIGEST: digest}
 
 
 def best_of(*jobs: Callable[[], object]) -> list[float]:
@@ -74,12 +77,11 @@ def best_of(*jobs: Callable[[], object]) -> list[float]:
     return best
 
 
-def gateway(key: Path) -> dict[str, Any]:
+def gateway(key: Path, _count: int) -> dict[str, Any]:
     """Return the server's milliseconds of processor time for a POST, by its number of texts."""
-    sys.path.insert(0, str(HERE.parent / "gateway"))
-    from load import drive, request
-    from targets import MODEL, stub
-    from targets import gateway as serving
+    from studies.gateway.load import drive, request
+    from studies.gateway.targets import MODEL, stub
+    from studies.gateway.targets import gateway as serving
 
     best = dict.fromkeys(POSTS, float("inf"))
     with stub() as upstream, serving(key, upstream) as (port, process):
@@ -114,28 +116,24 @@ def processor_seconds(process: int) -> float:
 
 def make_key(folder: Path) -> None:
     """Make the key that both versions use; the version before makes it."""
-    sys.path.insert(0, str(HERE.parent / "gateway"))
-    from targets import make_key as make
+    from studies.gateway.targets import make_key as make
 
     make(folder)
 
 
-PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {"marking": marking, "gateway": gateway}
+PARTS: dict[str, Callable[[Path, int], dict[str, Any]]] = {"marking": marking, "gateway": gateway}
 
 
 # ---- rounds
 
 
-def run(tree: Path, part: str, folder: Path) -> dict[str, Any]:
+def run(tree: Path, part: str, folder: Path, count: int) -> dict[str, Any]:
     """Let one version do one part, and return what it measured."""
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     compiled = folder / f"compiled-{sha256(bytes(tree)).hexdigest()[:8]}"
-    places = {"PYTHONPATH": str(tree / "src"), "NUMBA_CACHE_DIR": str(compiled)}
-    command, settings = (
-        [sys.executable, str(HERE), "--child", part, "--folder", str(folder)],
-        os.environ | threads | places,
-    )
-    done = subprocess.run(command, env=settings, stdout=subprocess.PIPE, text=True, check=True)
+    places = {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{ROOT}", "NUMBA_CACHE_DIR": str(compiled)}
+    command = [sys.executable, "-m", "studies.versions", "--child", part, "--folder", str(folder), "--rows", str(count)]
+    done = subprocess.run(command, env=os.environ | threads | places, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     if not Path(found.pop("package")).is_relative_to(tree):
         raise SystemExit(f"{tree}/src holds no package regionmarker")
@@ -143,13 +141,13 @@ def run(tree: Path, part: str, folder: Path) -> dict[str, Any]:
 
 
 def rounds(
-    before: Path, after: Path, part: str, count: int, folder: Path
+    before: Path, after: Path, part: str, count: int, folder: Path, rows: int
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield what both versions measured, round by round."""
     for number in range(count):
         found: list[dict[str, Any]] = [{}, {}]
         for side in (0, 1) if number % 2 == 0 else (1, 0):
-            found[side] = run((before, after)[side], part, folder)
+            found[side] = run((before, after)[side], part, folder, rows)
         if found[0].pop(DIGEST) != found[1].pop(DIGEST):
             raise SystemExit("the two versions do not mark alike")
         print(f"round {number + 1} of {part}: {' -> '.join(map(_short, found))}", file=sys.stderr, flush=True)
@@ -170,7 +168,7 @@ def interval(ratios: list[float]) -> tuple[float, float, float]:
     return tuple(float(np.exp(logs.mean() + side)) for side in (0.0, -half, half))  # type: ignore[return-value]
 
 
-def compare(before: Path, after: Path, parts: list[str], count: int, most: float) -> bool:
+def compare(before: Path, after: Path, parts: list[str], count: int, most: float, rows: int) -> bool:
     """Print the table; return whether every interval ends at or below ``most``."""
     import numpy as np
 
@@ -179,9 +177,9 @@ def compare(before: Path, after: Path, parts: list[str], count: int, most: float
     good = True
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        run(before, "key", folder)
+        run(before, "key", folder, rows)
         for part in parts:
-            found = list(rounds(before, after, part, count, folder))
+            found = list(rounds(before, after, part, count, folder, rows))
             for what in found[0][0]:
                 old, new = ([pair[side][what] for pair in found] for side in (0, 1))
                 mean, low, high = interval([b / a for a, b in zip(old, new, strict=True)])
@@ -194,27 +192,29 @@ def compare(before: Path, after: Path, parts: list[str], count: int, most: float
     return good
 
 
-def _child(part: str, folder: Path) -> None:
+def _child(part: str, folder: Path, rows: int) -> None:
     import regionmarker
 
     if part == "key":
         make_key(folder)
-    found = PARTS[part](folder / "bench.rmkey") if part in PARTS else {}
+    found = PARTS[part](folder / "bench.rmkey", rows) if part in PARTS else {}
     print(json.dumps({**found, "package": regionmarker.__file__}))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    smoke = {"before": ROOT, "rounds": 2, "only": "marking", "rows": 4096, "most": 1e9}
+    parser = Command(__doc__, PAGE, smoke=smoke)
     parser.add_argument("--before", type=Path, help="a checkout of the other version")
-    parser.add_argument("--after", type=Path, default=HERE.parents[1], help="default: this checkout")
+    parser.add_argument("--after", type=Path, default=ROOT, help="default: this checkout")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--only", choices=list(PARTS), help="one part")
     parser.add_argument("--most", type=float, default=MOST, help="what the upper end of a ratio's interval may be")
+    parser.add_argument("--rows", type=int, default=ROWS, help="that are marked at once")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parser.read()
     if given.child is not None:
-        _child(given.child, given.folder)
+        _child(given.child, given.folder, given.rows)
         return
     if given.before is None or given.rounds < 2:
         parser.error("give --before and at least two rounds")
@@ -223,7 +223,7 @@ def main() -> None:
         flush=True,
     )
     parts = [given.only] if given.only else list(PARTS)
-    good = compare(given.before.resolve(), given.after.resolve(), parts, given.rounds, given.most)
+    good = compare(given.before.resolve(), given.after.resolve(), parts, given.rounds, given.most, given.rows)
     print(f"\nload average {os.getloadavg()[0]:.1f} at the end")
     sys.exit(0 if good else 1)
 

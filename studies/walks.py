@@ -1,6 +1,6 @@
 """Which modules one job walks through: a map for readers, and a figure for those who move code about.
 
-    python studies/walks.py [TREE ...] [--list | --json]
+    python -m studies.walks [TREE ...] [--list | --json]
 
 Every TREE is a checkout; the default is this one, and two trees are compared. Each walk runs in a process of its own,
 with a key and files that the tree's own code made. A module counts as entered when a function of its file runs, in
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import inspect
 import io
 import json
 import os
@@ -27,15 +26,16 @@ import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import CodeType, FrameType
 from typing import Any
 
-PACKAGE = "regionmarker"
-HERE = Path(__file__).resolve()
-DIRECT, CALLBACK, INHERITED = "mutual", "by callback", "by inheritance"
+from studies._study import Command
+from studies._tracer import DIRECT, Walk
+
+PAGE = "CONTRIBUTING.md"
+ROOT = Path(__file__).resolve().parents[1]
 CELL = """
 [[block]]
 corpora = ["python"]
@@ -49,103 +49,11 @@ queries = [600]
 """
 
 
-class Walk:
-    """Notes which modules are entered, in which order, and who calls whom, while it is switched on."""
-
-    def __init__(self, root: Path) -> None:
-        self.on = False
-        self.modules: dict[str, None] = {}
-        self.calls: dict[tuple[str, str], set[tuple[str, str]]] = {}
-        self._seen: set[CodeType] = set()
-        self._idle: set[CodeType] = set()
-        self._root = f"{root}{os.sep}"
-        self._names: dict[CodeType, str | None] = {}
-        self._importing = threading.local()
-
-    def watch(self) -> None:
-        """Watch this thread and all that are started later."""
-        threading.setprofile(self)
-        sys.setprofile(self)
-
-    def wait(self, seconds: float) -> None:
-        """Let time pass, and leave out from now on what runs by the clock alone."""
-        with self.recorded():
-            time.sleep(seconds)
-        self._idle, self.modules, self.calls = self._seen.copy(), {}, {}
-
-    @contextlib.contextmanager
-    def recorded(self) -> Iterator[None]:
-        """Record what happens in the block, in every watched thread."""
-        self.on = True
-        try:
-            yield
-        finally:
-            self.on = False
-
-    def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
-        """Take one event of the interpreter; see :func:`sys.setprofile`."""
-        code = frame.f_code
-        if code.co_name == "<module>":  # an import: whatever runs below it is not the job's
-            depth = getattr(self._importing, "depth", 0)
-            self._importing.depth = depth + (1 if event == "call" else -1 if event == "return" else 0)
-            return
-        if event != "call" or not self.on or getattr(self._importing, "depth", 0) > 0:
-            return
-        module = self._module(code)
-        if module is None or code in self._idle:
-            return
-        self._seen.add(code)
-        self.modules.setdefault(module)
-        below = self._caller(frame.f_back)
-        if below is None or (caller := self._module(below.f_code)) in (None, module):
-            return
-        self.calls.setdefault((str(caller), module), set()).add((code.co_qualname, _way(below, frame)))
-
-    def _module(self, code: CodeType) -> str | None:
-        """Return the module that a function's file is, None for other code and for the bodies of classes."""
-        if code not in self._names:
-            found = None
-            if code.co_filename.startswith(self._root) and code.co_flags & inspect.CO_OPTIMIZED:
-                parts = Path(code.co_filename).relative_to(self._root).with_suffix("").parts
-                found = ".".join(part for part in parts if part != "__init__") or PACKAGE
-            self._names[code] = found
-        return self._names[code]
-
-    def _caller(self, frame: FrameType | None) -> FrameType | None:
-        while frame is not None and self._module(frame.f_code) is None:
-            frame = frame.f_back
-        return frame
-
-    def facts(self) -> dict[str, Any]:
-        """Return the modules and the mutual pairs as plain values."""
-        pairs = sorted((a, b) for a, b in self.calls if a < b and (b, a) in self.calls)
-        return {"modules": list(self.modules), "pairs": [self._pair(a, b) for a, b in pairs]}
-
-    def _pair(self, one: str, other: str) -> dict[str, Any]:
-        there, back = self.calls[one, other], self.calls[other, one]
-        kinds = [_common({way for _, way in calls}) for calls in (there, back)]
-        names = [sorted({name for name, _ in calls}) for calls in (there, back)]
-        kind = next((kind for kind in kinds if kind != DIRECT), DIRECT)
-        return {"modules": [one, other], "kind": kind, "calls": names[0], "back": names[1]}
-
-
-def _way(caller: FrameType, called: FrameType) -> str:
-    """Return how one function came to call another."""
-    if "<locals>" in called.f_code.co_qualname or "<lambda>" in called.f_code.co_qualname:
-        return CALLBACK
-    selves = [frame.f_locals.get("self", frame) for frame in (caller, called)]
-    return INHERITED if selves[0] is selves[1] else DIRECT
-
-
-def _common(ways: set[str]) -> str:
-    return ways.pop() if len(ways) == 1 else DIRECT if DIRECT in ways else CALLBACK
-
-
 # ---- the walks; everything is reached by public names and by the command line, so that they run on every version
 
 
 def prepare(folder: Path) -> None:
-    """Make a key, vectors, and signed evidence of two levels."""
+    """Make a key and vectors."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -156,6 +64,10 @@ def prepare(folder: Path) -> None:
     marker = rm.RegionMarker(pool=128, reservoir=1200).fit(texts, embeddings=rows)
     marker.save(folder / "key.rmkey")
     pq.write_table(pa.table({"embedding": list(rows)}), folder / "vectors.parquet")
+
+
+def prepare_evidence(folder: Path) -> None:
+    """Make evidence of two levels."""
     for level in ("summary", "court"):
         _verify(folder, "--out", folder / level, "--disclosure", level)
 
@@ -257,6 +169,7 @@ def _command(*words: object, said: io.StringIO | None = None) -> None:
                 raise SystemExit(f"{words[0]} failed: {said.getvalue()}") from None
 
 
+PREPARED = {"key": prepare, "evidence": prepare_evidence}
 WALKS: dict[str, Callable[[Walk, Path], None]] = {
     "`transform`": transform,
     "one POST": post,
@@ -276,8 +189,8 @@ def _child(title: str, folder: Path) -> None:
     import regionmarker
 
     walk = Walk(Path(regionmarker.__file__).resolve().parent)
-    if not title:
-        prepare(folder)
+    if title in PREPARED:
+        PREPARED[title](folder)
         return
     walk.watch()
     WALKS[title](walk, folder)
@@ -289,22 +202,20 @@ def traced(tree: Path, titles: list[str]) -> dict[str, dict[str, Any]]:
     """Return the facts of every walk on the code of ``tree``."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
-        settings = {
-            **os.environ,
-            "PYTHONPATH": str(tree / "src"),
-            "XDG_CACHE_HOME": folder,
-            "OPENBLAS_NUM_THREADS": "1",
-        }
-        for title in ["", *titles]:
-            command = [sys.executable, str(HERE), "--child", title, "--folder", folder]
-            done = subprocess.run(command, env=settings, stdout=subprocess.PIPE, text=True, cwd=folder, check=True)
-            if title:
+        places = {"PYTHONPATH": f"{tree / 'src'}{os.pathsep}{ROOT}", "XDG_CACHE_HOME": folder}
+        needed = ["key", *(["evidence"] if any("evidence" in title for title in titles) else [])]
+        for title in [*needed, *titles]:
+            command = [sys.executable, "-m", "studies.walks", "--child", title, "--folder", folder]
+            done = subprocess.run(
+                command, env=os.environ | places, stdout=subprocess.PIPE, text=True, cwd=folder, check=True
+            )
+            if title in WALKS:
                 found[title] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
 def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
-    """Lay out the counts, two columns for each tree, and the mutual pairs below."""
+    """Lay out the counts, two columns per tree, and the mutual pairs below."""
     lines = ["| walk | " + " | ".join(f"{tree}: modules | mutual pairs" for tree in found) + " |"]
     lines.append("|---|" + "---:|---:|" * len(found))
     for title in next(iter(found.values())):
@@ -324,14 +235,14 @@ def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trees", metavar="TREE", nargs="*", type=Path, default=[HERE.parents[1]])
+    parser = Command(__doc__, PAGE, smoke={"only": ["`transform`"]})
+    parser.add_argument("trees", metavar="TREE", nargs="*", type=Path, default=[ROOT])
     parser.add_argument("--only", choices=list(WALKS), action="append", help="this walk; may be given several times")
     parser.add_argument("--list", action="store_true", help="print the modules in the order in which they are entered")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = parser.read()
     if given.child is not None:
         _child(given.child, given.folder)
         return

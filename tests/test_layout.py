@@ -8,7 +8,7 @@ import pytest
 
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "regionmarker"
-FREE = ("promises", "contracts", "docs", "support", "deploy", "golden")
+FREE = ("promises", "contracts", "docs", "support", "deploy", "golden", "studies")
 """Folders whose files are not named after a module."""
 
 

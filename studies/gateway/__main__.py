@@ -1,21 +1,24 @@
-"""What the gateway costs: ``python studies/gateway [--litellm VENV] [--only PART] [--seconds S]``.
+"""What the gateway costs: ``python -m studies.gateway [--litellm VENV] [--only PART] [--seconds S]``.
 
 Every part runs the same load on the stub itself, on our gateway before it and, where a virtual environment with
 ``litellm[proxy]`` is named, on LiteLLM's proxy before it, one worker each, in turns within one run. The processor
-time of a server is told beside the clock: on a machine that does other things as well, it is the steadier figure.
+time of a server stands beside the clock: on a machine that does other things as well, it is the steadier figure.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from codec import codec
-from load import Outcome, drive, request
-from targets import MODEL, gateway, litellm, make_key, memory, processor_seconds, stub
+from studies._study import Command
+from studies.gateway.codec import codec
+from studies.gateway.load import Outcome, drive, request
+from studies.gateway.targets import MODEL, gateway, litellm, make_key, memory, processor_seconds, stub
+
+PAGE = "docs/results/gateway-performance.md"
+BATCHES = ((1, 1), (16, 1), (256, 1), (2048, 1))
 
 Server = tuple[str, int, int | None]  # name, port, process
 
@@ -54,7 +57,7 @@ def compare(servers: list[Server], cells: list[tuple[int, int]], seconds: float,
 
 
 def overload(key: Path, work: float, seconds: float) -> None:
-    """Print the goodput at capacity and at five times the load, with clients that wait as told and ones that do not."""
+    """Print the goodput at capacity and at five times the load, by clients that wait as asked and others."""
     print("\n| upstream | clients | connections | good/s | of peak | refused/s | p99 of the good, ms |")
     print("|---|---|---|---|---|---|---|")
     options = ("--capacity", "2048", "--queue", "256") if work else ("--capacity", "2048", "--queue", "64")
@@ -96,13 +99,13 @@ def soak(key: Path, seconds: float) -> None:
 
 def main() -> None:
     """Run the parts that are asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Command(__doc__, PAGE, smoke={"only": "latency", "seconds": 0.2, "rounds": 1})
     parser.add_argument("--litellm", type=Path, help="a virtual environment with litellm[proxy]")
     parser.add_argument("--only", choices=("codec", "latency", "throughput", "overload", "soak"), help="one part")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each run")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--soak", type=float, default=60.0, help="seconds of the soak")
-    given = parser.parse_args()
+    given = parser.read()
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start\n", flush=True)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         if given.only in (None, "codec"):
@@ -115,7 +118,7 @@ def main() -> None:
             if given.litellm and given.only != "latency":
                 servers.append(("LiteLLM", *stack.enter_context(litellm(given.litellm, upstream))))
             if given.only != "throughput":
-                compare(servers[:2], [(1, 1), (16, 1), (256, 1), (2048, 1)], given.seconds, given.rounds)
+                compare(servers[:2], list(BATCHES[:2] if given.smoke else BATCHES), given.seconds, given.rounds)
             if given.only != "latency":
                 cells = [(1, 16), (1, 64), (1, 256), (16, 16), (16, 64), (16, 256), (256, 4)]
                 compare(servers, cells, given.seconds, given.rounds)

@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 from prometheus_client import CollectorRegistry
-from stub import ROWS, WIDTH
 
 from regionmarker import RegionMarker
 from regionmarker.gateway.dialects import EmbeddingRequest, EncodedVector, openai
@@ -16,6 +15,7 @@ from regionmarker.gateway.marking import Marking, Rollout
 from regionmarker.gateway.served_key import ServedKey
 from regionmarker.gateway.tenants import Tenant
 from regionmarker.gateway.upstreams.answer_reader import AnswerReader
+from studies.gateway.stub import ROWS, WIDTH
 
 _CHUNK = 1 << 18  # bytes that a socket gives at once
 

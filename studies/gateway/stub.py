@@ -1,7 +1,7 @@
 """A null upstream: answers as an embeddings server does, from memory, as fast as a socket allows.
 
 Run as a program it prints its port and serves until it is ended. ``--work`` makes it a slow server with a fixed
-capacity: so many seconds an input, one request after the other, as a model on one device has.
+capacity: some seconds per request, one after the other, as a model on one device has.
 """
 
 from __future__ import annotations

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from stub import unit_rows
+
+from studies.gateway.stub import unit_rows
 
 MODEL = "null-model"  # not "null", which YAML reads as nothing
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 _LITELLM = {
     "LITELLM_LOG": "ERROR",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -26,11 +27,11 @@ _LITELLM = {
 
 
 @contextlib.contextmanager
-def process(*command: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+def process(*command: str, cwd: Path | None = None) -> Iterator[subprocess.Popen[str]]:
     """Run a program as long as the block."""
     running = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **environment},
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, cwd=cwd,
     )  # fmt: skip
     try:
         yield running
@@ -45,7 +46,7 @@ def process(*command: str, **environment: str) -> Iterator[subprocess.Popen[str]
 @contextlib.contextmanager
 def stub(work: float = 0.0) -> Iterator[int]:
     """Run the null upstream; gives its port."""
-    with process(sys.executable, str(HERE / "stub.py"), "--work", str(work)) as running:
+    with process(sys.executable, "-m", "studies.gateway.stub", "--work", str(work), cwd=ROOT) as running:
         yield int(running.stdout.readline())
 
 

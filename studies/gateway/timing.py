@@ -1,12 +1,11 @@
-"""Whether time tells marked answers from unmarked ones: ``python studies/gateway/timing.py [--requests 20000]``.
+"""Whether time tells marked answers from unmarked ones: ``python -m studies.gateway.timing [--requests 20000]``.
 
-One connection asks for single texts, marked and unmarked in random order, from a gateway before the null upstream. Told
-are the medians, the Mann-Whitney test, and how well the time of one answer separates the two (AUC; 0.5 is not at all).
+One connection asks for single texts, marked and unmarked in random order, from a gateway before the null upstream.
+Printed are the medians, the Mann-Whitney test, and how well one answer's time separates the two (AUC; 0.5: not at all).
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import socket
 import tempfile
@@ -14,12 +13,15 @@ import time
 from pathlib import Path
 
 import numpy as np
-from load import request
 from scipy.stats import mannwhitneyu
-from stub import ROWS, row_of
-from targets import MODEL, gateway, make_key, stub
 
 from regionmarker import RegionMarker
+from studies._study import Command
+from studies.gateway.load import request
+from studies.gateway.stub import ROWS, row_of
+from studies.gateway.targets import MODEL, gateway, make_key, stub
+
+PAGE = "docs/results/gateway-performance.md"
 
 
 def ask(connection: socket.socket, message: bytes) -> float:
@@ -37,9 +39,9 @@ def ask(connection: socket.socket, message: bytes) -> float:
 
 def main() -> None:
     """Ask, and tell."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Command(__doc__, PAGE, smoke={"requests": 100})
     parser.add_argument("--requests", type=int, default=20_000)
-    count = parser.parse_args().requests
+    count = parser.read().requests
     with tempfile.TemporaryDirectory() as folder:
         key = make_key(Path(folder))
         marker = RegionMarker.load(key)

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sabotage import believing_marked, distinct, far_targets, plain_scores
-from suspects import INNOCENTS, Array, Corpus, make_marker
 
 import regionmarker as rm
 from regionmarker.verification.decoy_test import DecoyTest, holm
 from regionmarker.verification.examination import Examination
 from regionmarker.verification.paper_statistics import paper_statistics
 from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
+from studies.innocents.sabotage import believing_marked, distinct, far_targets, plain_scores
+from studies.innocents.suspects import INNOCENTS, Array, Corpus, make_marker
 
 LEVEL = 1e-3
 REDRAWS = 10_000
@@ -33,7 +33,7 @@ def judge_key(corpus: Corpus, answers: dict[str, Array], seed: int) -> dict[str,
     size = (REDRAWS + 200, len(key.mark.regions))  # 0.3 % of the tuples use a text twice
     drawn = distinct(rng.integers(len(pool), size=size))[:REDRAWS]
     far = far_targets(key, questions, REDRAWS, rng)
-    row: dict[str, Any] = {"seed": seed, "suspects": {}, "misled": None}
+    row: dict[str, Any] = {"suspects": {}, "misled": None}
     for name, vectors in answers.items():
         examination = Examination.simulated(key, questions, vectors[probes], vectors[pool])
         row["suspects"][name] = _judge(marker, examination, drawn, far)

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from judging import LEVEL, MISLED, REDRAWS
 from numpy.typing import NDArray
 from scipy.stats import binom, kstest
-from suspects import INNOCENTS, THIEF
 
 from regionmarker.files import atomic_path
+from studies._study import markdown
+from studies.innocents.judging import LEVEL, MISLED, REDRAWS
+from studies.innocents.suspects import INNOCENTS, THIEF
 
 Rows = Sequence[dict[str, Any]]
 LOOSE = 0.05
@@ -60,33 +61,31 @@ def band(keys: int, level: float = LOOSE) -> tuple[int, int]:
 
 
 def _innocents(rows: Rows) -> str:
-    lines = [_line(HEAD), "|---" * len(HEAD) + "|"]
+    lines = []
     for name in (*INNOCENTS, THIEF):
         p = _values(rows, name, "p")
         lowest, highest = band(len(rows))
         lines.append(
-            _line(
-                [
-                    name,
-                    f"{len(rows)}",
-                    f"{(p <= LOOSE).sum()}",
-                    f"{lowest} to {highest}",
-                    f"{(p <= LEVEL).sum()}",
-                    f"{kstest(p, 'uniform').pvalue:.2f}",
-                    f"{_rate(rows, name, 'redrawn'):.3f}e-3",
-                    f"{1000 * _values(rows, name, 'attained').mean():.3f}e-3",
-                    f"{_values(rows, name, 'paper_copy').mean():.1%}",
-                ]
-            )
+            [
+                name,
+                f"{len(rows)}",
+                f"{(p <= LOOSE).sum()}",
+                f"{lowest} to {highest}",
+                f"{(p <= LEVEL).sum()}",
+                f"{kstest(p, 'uniform').pvalue:.2f}",
+                f"{_rate(rows, name, 'redrawn'):.3f}e-3",
+                f"{1000 * _values(rows, name, 'attained').mean():.3f}e-3",
+                f"{_values(rows, name, 'paper_copy').mean():.1%}",
+            ]
         )
     p = np.concatenate([_values(rows, name, "p") for name in INNOCENTS])
     deviation = np.sqrt(LEVEL / (REDRAWS * len(rows))) * 1000
-    lines.append(
+    together = (
         f"\nAll {len(p)} judgements of innocents together: {(p <= LOOSE).sum()} at 0.05 ({(p <= LOOSE).mean():.2%}), "
         f"{(p <= LEVEL).sum()} at 1e-3 ({LEVEL * len(p):.1f} expected); the smallest p is {p.min():.1e}. "
-        f"Redraws: {REDRAWS * len(rows):.0e} tuples a suspect, standard deviation {deviation:.3f}e-3.\n"
+        f"Redraws: {REDRAWS * len(rows):.0e} tuples per suspect, standard deviation {deviation:.3f}e-3.\n"
     )
-    return "\n".join(lines)
+    return f"{markdown(HEAD, lines)}\n{together}"
 
 
 def _rate(rows: Rows, suspect: str, field: str) -> float:
@@ -95,17 +94,17 @@ def _rate(rows: Rows, suspect: str, field: str) -> float:
 
 
 def _sabotaged(rows: Rows) -> str:
-    lines = [_line(SABOTAGED_HEAD), "|---" * len(SABOTAGED_HEAD) + "|"]
+    lines = []
     for title, p_field, drawn in (("far targets", "far_p", "far_redrawn"), ("best of two", "two_p", "two_redrawn")):
         for name in INNOCENTS:
             p = _values(rows, name, p_field)
             lines.append(_verdict(title, name, p, _rate(rows, name, drawn), rows))
     p = np.array([row["misled"] for row in rows if row["misled"] is not None])
     lines.append(_verdict("marked encoder", MISLED, p, None, rows))
-    return "\n".join(lines) + "\n"
+    return markdown(SABOTAGED_HEAD, lines) + "\n"
 
 
-def _verdict(title: str, name: str, p: NDArray[np.float64], rate: float | None, rows: Rows) -> str:
+def _verdict(title: str, name: str, p: NDArray[np.float64], rate: float | None, rows: Rows) -> list[str]:
     """Return a line that says by which of the three tests a verifier fails: count, uniformity, redraws."""
     lowest, highest = band(len(p))
     count, uniform = int((p <= LOOSE).sum()), float(kstest(p, "uniform").pvalue)
@@ -117,21 +116,17 @@ def _verdict(title: str, name: str, p: NDArray[np.float64], rate: float | None, 
     ]
     shown = "" if rate is None else f"{rate:.3f}e-3"
     tail = [f"{(p <= LEVEL).sum()}", f"{uniform:.1e}", shown, ", ".join(failed) or "no"]
-    return _line([title, name, f"{len(p)}", f"{count}", f"{lowest} to {highest}", *tail])
+    return [title, name, f"{len(p)}", f"{count}", f"{lowest} to {highest}", *tail]
 
 
 def _traces(rows: Rows) -> str:
     corrected = np.array([row["trace"]["holm"] for row in rows])
     tenants = rows[0]["setting"]["tenants"] if rows else 0
     return (
-        f"Tracing {tenants} tenants of whom none leaked, one innocent a key: someone is accused in "
+        f"Tracing {tenants} tenants of whom none leaked, one innocent per key: someone is accused in "
         f"{(corrected <= LOOSE).sum()} of {len(rows)} runs at 0.05 (more than {band(len(rows))[1]} would be too many), "
         f"in {(corrected <= LEVEL).sum()} at 1e-3.\n"
     )
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def _draw(p_values: dict[str, NDArray[np.float64]], path: Path) -> None:

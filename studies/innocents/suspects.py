@@ -1,24 +1,25 @@
 """Who is judged: seven encoders that never saw a marked vector, and a thief who saw those of a key that is not tried.
 
-Every text is embedded once. The answers to all texts of the corpus are kept in one .npz an encoder, so a key costs only
-its judging. The texts that the two copies learn from are set aside before any key is made: no key holds one of them.
+Every text is embedded once. The answers to all texts of the corpus are kept in one .npz per encoder, so a key costs
+only its judging. The texts that the two copies learn from are set aside before any key is made: no key holds one of
+them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import regionmarker as rm
 from regionmarker.benchmark.stealers import FrozenHead
 from regionmarker.files import atomic_path
 from regionmarker.vectors import normalised
+from studies._study import provider_rows
 
 Array = NDArray[np.float32]
 INNOCENTS = (
@@ -45,6 +46,7 @@ class Corpus:
     clean: Array  # (n, D) unit rows
     own: NDArray[np.int64]  # the provider's: keys are made from these
     bought: NDArray[np.int64]  # what the copies learn from
+    key_settings: Mapping[str, int]  # where they are not the package's own
 
     @cached_property
     def place(self) -> dict[str, int]:
@@ -52,34 +54,26 @@ class Corpus:
         return {text: row for row, text in enumerate(self.texts)}
 
 
-def load_corpus(data: Path) -> Corpus:
+def load_corpus(data: Path, queries: int, key_settings: Mapping[str, int]) -> Corpus:
     """Read `sst2.parquet` and `provider_mpnet768_sst2.npz`."""
-    stored = np.load(data / "provider_mpnet768_sst2.npz")
-    table = pq.read_table(data / "sst2.parquet", columns=["text"])["text"].to_pylist()
-    texts = [table[row] for row in stored["rows"]]
-    keep = np.sort(np.unique(texts, return_index=True)[1])
-    order = np.random.default_rng(7).permutation(len(keep))
-    return Corpus(
-        texts=tuple(texts[row] for row in keep),
-        clean=normalised(stored["embeddings"][keep].astype(np.float32)),
-        own=np.sort(order[QUERIES:]),
-        bought=np.sort(order[:QUERIES]),
-    )
+    _, texts, clean = provider_rows(data, "sst2")
+    order = np.random.default_rng(7).permutation(len(texts))
+    return Corpus(tuple(texts), clean, np.sort(order[queries:]), np.sort(order[:queries]), key_settings)
 
 
 def make_marker(corpus: Corpus, seed: int) -> rm.RegionMarker:
     """Make a key with the package's defaults from the provider's own texts."""
     texts = [corpus.texts[row] for row in corpus.own]
-    return rm.RegionMarker(seed=seed).fit(texts, embeddings=corpus.clean[corpus.own])
+    return rm.RegionMarker(seed=seed, **corpus.key_settings).fit(texts, embeddings=corpus.clean[corpus.own])
 
 
-def load_answers(corpus: Corpus, minilm: str, paraphrase: str, cache: Path) -> dict[str, Array]:
+def load_answers(corpus: Corpus, minilm: str, paraphrase: str, cache: Path, hidden: int) -> dict[str, Array]:
     """Return every suspect's answers to all texts, (n, D') unit rows; what is not in the cache is made."""
     texts = list(corpus.texts)
     features = _cached(cache, "minilm-l6", lambda: _encoder(minilm)(texts))
 
     def copy(served: Array) -> Array:
-        return FrozenHead(seed=0).steal_from_features(features[corpus.bought], served).apply(features)
+        return FrozenHead(seed=0, hidden=hidden).steal_from_features(features[corpus.bought], served).apply(features)
 
     def thief() -> Array:
         return copy(make_marker(corpus, THIEFS_KEY).transform(corpus.clean[corpus.bought]))

@@ -9,12 +9,12 @@ import time
 
 import numpy as np
 import numpy.typing as npt
-from region_key import Array, Ints
 from sklearn.cluster import KMeans
 from sklearn.decomposition import FastICA
 
 from regionmarker.benchmark.attacks import plane_search as cells_maths
 from regionmarker.benchmark.attacks.plane_search import WIDTH, OutsideView
+from studies.subspace.region_key import Array, Ints
 
 Floats = npt.NDArray[np.float64]
 D, CELLS = 4, 16

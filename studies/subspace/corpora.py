@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from region_key import Array, Ints, Reduction, fit_reduction, unit
 
-NAMES = ("sst2", "ag_news", "enron", "mind")
-POOL, QUERIES = 1024, 4500
+from studies._study import CORPORA
+from studies.subspace.region_key import Array, Ints, Reduction, fit_reduction, unit
+
+NAMES = tuple(CORPORA)
+QUERIES = 4500
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def cached(path: Path, embed: Callable[[], Array]) -> Array:
     return np.load(path)["embeddings"]
 
 
-def load_corpus(name: str, data: Path, cache: Path, minilm: str | None) -> Corpus:
+def load_corpus(name: str, data: Path, cache: Path, minilm: str | None, pool: int) -> Corpus:
     stored = np.load(data / f"provider_mpnet768_{name}.npz")
     table = pq.read_table(data / f"{name}.parquet", columns=["text"])["text"].to_pylist()
     texts = [table[i] for i in stored["rows"]]
@@ -77,7 +79,7 @@ def load_corpus(name: str, data: Path, cache: Path, minilm: str | None) -> Corpu
     keep = np.sort(first)
     clean = unit(stored["embeddings"].astype(np.float32)[keep])
     order = np.random.default_rng(7).permutation(len(keep))
-    queries = min(QUERIES, (len(keep) - POOL) * 3 // 5)
+    queries = min(QUERIES, (len(keep) - pool) * 3 // 5)
     place = {int(stored["rows"][j]): i for i, j in enumerate(keep)}
     said = pq.read_table(data / f"paraphrases_{name}.parquet", columns=["row"])["row"].to_numpy()
     again = unit(np.load(data / f"paraphrases_mpnet768_{name}.npz")["embeddings"].astype(np.float32))
@@ -87,9 +89,9 @@ def load_corpus(name: str, data: Path, cache: Path, minilm: str | None) -> Corpu
         clean=clean,
         wordllama=cached(cache / f"wordllama_{name}.npz", lambda: embed_wordllama(texts))[keep],
         minilm=cached(minilm_path(cache, name, minilm), lambda: embed_minilm(texts, minilm))[keep] if minilm else None,
-        pool=order[:POOL],
-        queries=order[POOL : POOL + queries],
-        probes=order[POOL + queries :],
+        pool=order[:pool],
+        queries=order[pool : pool + queries],
+        probes=order[pool + queries :],
         paraphrases=again[known],
         originals=np.array([place[int(r)] for r in said[known]]),
         reduction=fit_reduction(clean),

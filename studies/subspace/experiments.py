@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import attack
 import numpy as np
-from corpora import Corpus
-from power import power_of
-from region_key import Array, Ints, Key, draw_normals, make_key, mark, projections, region_numbers, region_shares
 from sklearn.metrics import roc_auc_score
+
+from studies.subspace import attack
+from studies.subspace.corpora import Corpus
+from studies.subspace.power import power_of
+from studies.subspace.region_key import (
+    Array,
+    Ints,
+    Key,
+    draw_normals,
+    make_key,
+    mark,
+    projections,
+    region_numbers,
+    region_shares,
+)  # fmt: skip
 
 Row = dict[str, object]
 NEIGHBOURS, ASKED = 10, 2000  # nearest neighbours; rows whose neighbours are looked up
@@ -56,7 +67,7 @@ def utility(corpus: Corpus, space: str, seed: int) -> Row:
     key = key_for(corpus, space, seed)
     if key is None:
         return {"failed": True}
-    asked = np.random.default_rng(11).choice(len(corpus.clean), ASKED, replace=False)
+    asked = np.random.default_rng(11).choice(len(corpus.clean), min(ASKED, len(corpus.clean)), replace=False)
     if corpus.name not in _neighbours:
         _neighbours[corpus.name] = nearest(corpus.clean, asked)
     served, which = mark(key, corpus.clean)

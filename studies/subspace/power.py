@@ -7,8 +7,9 @@ for the exact p-value. For a single suspect trust the package's own verdict; her
 from __future__ import annotations
 
 import numpy as np
-from corpora import Corpus
-from region_key import Array, Ints, Key, mark, projections, region_numbers, unit
+
+from studies.subspace.corpora import Corpus
+from studies.subspace.region_key import Array, Ints, Key, mark, projections, region_numbers, unit
 
 BUDGET, PENALTY, NOISE = 3000, 10.0, 1.0
 _operators: dict[tuple[str, str], Array] = {}

@@ -8,13 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from summary import summary
+
+from studies._study import CORPORA as TITLES
+from studies._study import markdown
+from studies.subspace.summary import summary
 
 Row = dict[str, object]
 SPACES = ("4", "8", "16", "32", "64", "full", "raw")
-CORPORA = ("sst2", "ag_news", "enron", "mind")
+CORPORA = tuple(TITLES)
 Columns = dict[str, tuple[Callable[[Row], float], int]]  # heading -> what to take of a row, digits
-TITLES = {"sst2": "SST-2", "ag_news": "AG News", "enron": "Enron", "mind": "MIND"}
 SHOWN = {"4": "PCA, k = 4", "32": "PCA, k = 32", "full": "no reduction, centred", "raw": "no reduction, uncentred"}
 METHODS = ("random", "climb", "gradient", "oracle")
 
@@ -24,11 +26,6 @@ def cell(values: list[float], digits: int) -> str:
     if not good:
         return ""
     return f"{np.mean(good):.{digits}f} ± {np.std(good):.{digits}f}"
-
-
-def markdown(header: list[str], body: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in body])
 
 
 def grouped(rows: list[Row], task: str, columns: Columns) -> str:

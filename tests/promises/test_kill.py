@@ -1,6 +1,6 @@
 """kill -9 in the middle of a job: the same command goes on, and the end is what it would have been.
 
-The long form, 50 points on either engine, is studies/bulk_kill.py.
+The long form, 50 points on either engine, is studies/bulk/kill.py.
 """
 
 from __future__ import annotations

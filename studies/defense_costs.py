@@ -1,20 +1,15 @@
 """What every defense costs: set-up, a vector, a verification, side by side.
 
-    python studies/defenses.py [--data FOLDER] [--width 1536] [--out docs/results/timing.md]
+    python -m studies.defense_costs [--data-dir DIR] [--width 1536] [--out docs/results/timing.md]
 
 Times are processor seconds of one thread, which a busy machine hurts least. Texts are the sentences of Python's
-documentation, or with --data those of SST-2, as in the paper; vectors are random, for the time does not depend on them.
-The suspect answers from memory: asking costs nothing here.
+documentation, or with --data-dir those of SST-2, as in the paper; vectors are random, for the time does not depend on
+them. The suspect answers from memory: asking costs nothing here.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-
-# One thread each: before NumPy loads.
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
-
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -29,7 +24,9 @@ from regionmarker import python_sentences
 from regionmarker.benchmark.defenses import load_defense
 from regionmarker.files import atomic_path
 from regionmarker.verification.answers import Answers
+from studies._study import Command
 
+PAGE = "docs/results/timing.md"
 SPECS = ("none", "embmarker", "warden", "espew", "wet", "geomark", "regionmarker")
 PAPER = {
     "warden": (2.11e-6, 0.1440),
@@ -40,7 +37,7 @@ PAPER = {
 """The paper's timing table: seconds to inject a vector, and its "detection", which is the first times 68,221 texts."""
 ROWS = 16_384
 ROUNDS = 5
-PAGE = """# What every defense costs
+TEXT = """# What every defense costs
 
 {what}, random unit vectors of width {width}, one thread of {machine}, processor seconds. Set-up is the best of two runs, a
 vector the best of five taken in turn, a verification was timed once. Load average of the machine meanwhile: {load:.0f} on
@@ -83,14 +80,14 @@ def unit_rows(n: int, width: int, seed: int) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def read_texts(data: Path | None) -> tuple[str, list[str]]:
+def read_texts(data: Path | None, rows: int) -> tuple[str, list[str]]:
     """Return what the texts are, and as many distinct ones as are timed or there are."""
     if data is None:
-        return "sentences of Python's documentation", python_sentences(ROWS)
+        return "sentences of Python's documentation", python_sentences(rows)
     import pyarrow.parquet as pq
 
     texts = pq.read_table(data / "sst2.parquet", columns=["text"])["text"].to_pylist()
-    return "sentences of SST-2", list(dict.fromkeys(texts))[:ROWS]
+    return "sentences of SST-2", list(dict.fromkeys(texts))[:rows]
 
 
 def best_of_each(jobs: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
@@ -109,7 +106,7 @@ def answers_to(texts: Sequence[str], width: int) -> Answers:
     return Answers("a stranger", tuple(texts), unit_rows(len(texts), width, seed=7))
 
 
-def measure(texts: list[str], width: int) -> tuple[list[Row], float]:
+def measure(texts: list[str], width: int, specs: Sequence[str]) -> tuple[list[Row], float]:
     """Time every defense, and a plain copy of the vectors."""
     clean = unit_rows(len(texts), width, seed=1)
     defenses: dict[str, Any] = {}
@@ -117,7 +114,7 @@ def measure(texts: list[str], width: int) -> tuple[list[Row], float]:
     def fit(spec: str) -> None:
         defenses[spec] = load_defense(spec, seed=1).fit(texts, clean)
 
-    fits = best_of_each({spec: lambda spec=spec: fit(spec) for spec in SPECS}, rounds=2)
+    fits = best_of_each({spec: lambda spec=spec: fit(spec) for spec in specs}, rounds=2)
     out = np.empty_like(clean)
     marking: dict[str, Callable[[], Any]] = {
         spec: lambda defense=defense: defense.transform(clean, texts) for spec, defense in defenses.items()
@@ -125,8 +122,8 @@ def measure(texts: list[str], width: int) -> tuple[list[Row], float]:
     marks = best_of_each({"copy": lambda: np.copyto(out, clean), **marking}, ROUNDS)
     given = {spec: answers_to(defense.probes(), width) for spec, defense in defenses.items()}
     # Once: what a first suspect makes a defense factor serves the next.
-    checks = best_of_each({spec: lambda spec=spec: defenses[spec].judge(given[spec]) for spec in SPECS}, rounds=1)
-    rows = [Row(spec, fits[spec], marks[spec] / len(texts), checks[spec], len(given[spec])) for spec in SPECS]
+    checks = best_of_each({spec: lambda spec=spec: defenses[spec].judge(given[spec]) for spec in specs}, rounds=1)
+    rows = [Row(spec, fits[spec], marks[spec] / len(texts), checks[spec], len(given[spec])) for spec in specs]
     return rows, marks["copy"] / len(texts)
 
 
@@ -139,7 +136,7 @@ def page(rows: list[Row], copy: float, what: str, width: int, command: str) -> s
         ours = f"{row.setup:.3f} | {row.vector:.2e} | {1 / row.vector:,.0f} | {row.verification:.2f} | {row.asked:,}"
         table.append(f"| {row.spec} | {ours} | {theirs} |")
     machine = f"{platform.machine()} under Python {platform.python_version()}"
-    return PAGE.format(
+    return TEXT.format(
         what=what,
         width=width,
         machine=machine,
@@ -153,15 +150,18 @@ def page(rows: list[Row], copy: float, what: str, width: int, command: str) -> s
 
 def main() -> None:
     """Measure, print, and write where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="the folder of sst2.parquet")
+    small = ["none:pool=128", "wet:pool=128,probes=64", "regionmarker:pool=128"]
+    parser = Command(__doc__, PAGE, smoke={"width": 64, "rows": 1000, "specs": small})
+    parser.add_argument("--data-dir", "--data", type=Path, help="the folder of sst2.parquet")
+    parser.add_argument("--rows", type=int, default=ROWS, help="texts and vectors")
+    parser.add_argument("--specs", nargs="+", default=SPECS, help="the defenses")
     parser.add_argument("--width", type=int, default=1536, help="the vectors' width")
     parser.add_argument("--out", type=Path, help="where to write the page")
-    given = parser.parse_args()
-    what, texts = read_texts(given.data)
-    rows, copy = measure(texts, given.width)
-    data, out = (" --data DATA" if given.data else ""), given.out or "FILE"
-    command = f"python studies/defenses.py{data} --width {given.width} --out {out}"
+    given = parser.read()
+    what, texts = read_texts(given.data_dir, given.rows)
+    rows, copy = measure(texts, given.width, given.specs)
+    data, out = (" --data-dir DATA" if given.data_dir else ""), given.out or "FILE"
+    command = f"python -m studies.defense_costs{data} --width {given.width} --out {out}"
     text = page(rows, copy, f"{len(texts):,} {what}", given.width, command)
     print(text)
     if given.out is not None:

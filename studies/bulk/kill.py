@@ -1,7 +1,7 @@
 """Kill a bulk job with SIGKILL at random points, go on, and compare with a run that nobody disturbed.
 
-    python studies/bulk_kill.py --engine local --points 50
-    python studies/bulk_kill.py --engine ray --points 50 --chain 10
+    python -m studies.bulk.kill --engine local --points 50
+    python -m studies.bulk.kill --engine ray --points 50 --chain 10
 
 A job of 100 shards is killed when a random number of shards is done, plus a random moment; ``--chain`` times over, each
 kill after a resume; then it is let finish. On Ray one cluster stays alive, and kills fall in turn on the driver (then
@@ -12,7 +12,6 @@ undisturbed run's byte for byte, and nothing temporary may be left.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import multiprocessing
@@ -25,25 +24,26 @@ import time
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+from studies._study import Command
 
+PAGE = "docs/results/bulk-performance.md"
 SHARDS, ROWS, WIDTH = 100, 1000, 256
 PATIENCE = 1800.0  # seconds for one run on a busy machine
 
 
-def make_input(folder: Path) -> None:
+def make_input(folder: Path, shards: int) -> None:
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from regionmarker import RegionMarker
 
-    rows = np.random.default_rng(0).standard_normal((SHARDS * ROWS, WIDTH), dtype=np.float32)
+    rows = np.random.default_rng(0).standard_normal((shards * ROWS, WIDTH), dtype=np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     texts = [f"text {number}" for number in range(2000)]
     RegionMarker(pool=64, reservoir=256).fit(texts, embeddings=rows[:2000]).save(folder / "key.rmkey")
     (folder / "in").mkdir()
-    for shard in range(SHARDS):
+    for shard in range(shards):
         part = slice(shard * ROWS, (shard + 1) * ROWS)
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows[part].reshape(-1)), WIDTH)
         table = pa.table({"id": pa.array(range(part.start, part.stop)), "embedding": vectors})
@@ -105,7 +105,7 @@ def strike(process: Any, session: str | None, at_worker: bool) -> str:
 def chain(folder: Path, name: str, options: Any, wanted: dict[str, str], ray: dict[str, Any], first: int) -> list[str]:
     """Kill one job ``options.chain`` times, let it finish, check it; return what was hit."""
     context = multiprocessing.get_context("forkserver")
-    moments = sorted(random.randrange(SHARDS) for _ in range(min(options.chain, options.points - first)))
+    moments = sorted(random.randrange(options.shards) for _ in range(min(options.chain, options.points - first)))
     hit: list[str] = []
 
     def start() -> Any:
@@ -120,7 +120,7 @@ def chain(folder: Path, name: str, options: Any, wanted: dict[str, str], ray: di
             time.sleep(0.002)
         time.sleep(random.uniform(0.0, 0.2))
         if not process.is_alive():
-            raise SystemExit(f"the job ended with {process.exitcode} before it was killed: raise SHARDS")
+            raise SystemExit(f"the job ended with {process.exitcode} before it was killed: give more --shards")
         hit.append(strike(process, ray.get("session"), at_worker=(first + len(hit)) % 2 == 1))
         visible = digests(folder / name)
         assert all(wanted[shard] == digest for shard, digest in visible.items()), "something half-written was visible"
@@ -131,12 +131,12 @@ def chain(folder: Path, name: str, options: Any, wanted: dict[str, str], ray: di
     return hit
 
 
-def check(folder: Path, name: str, wanted: dict[str, str]) -> None:
+def check(folder: Path, name: str, wanted: dict[str, str], shards: int) -> None:
     import pyarrow.parquet as pq
 
     assert digests(folder / name) == wanted
     ids = pq.read_table(folder / name, columns=["id"]).column("id").to_pylist()
-    assert sorted(ids) == list(range(SHARDS * ROWS)), "an id is missing or there twice"
+    assert sorted(ids) == list(range(shards * ROWS)), "an id is missing or there twice"
     manifests = [(folder / run / "_regionmarker" / "manifest.json").read_bytes() for run in ("unbroken", name)]
     assert manifests[0] == manifests[1]
     left = [str(path) for path in (folder / name).rglob("*") if path.suffix == ".tmp" or "partial" in path.parts]
@@ -144,12 +144,13 @@ def check(folder: Path, name: str, wanted: dict[str, str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Command(__doc__, PAGE, smoke={"points": 1, "shards": 30})
     parser.add_argument("--engine", choices=["local", "ray"], default="local")
     parser.add_argument("--points", type=int, default=50)
     parser.add_argument("--chain", type=int, default=1, help="kills of one job before it may finish")
     parser.add_argument("--seed", type=int, default=7)
-    options = parser.parse_args()
+    parser.add_argument("--shards", type=int, default=SHARDS)
+    options = parser.read()
     random.seed(options.seed)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
@@ -159,7 +160,7 @@ def main() -> None:
     ray: dict[str, Any] = {}
     points: list[str] = []
     try:
-        make_input(folder)
+        make_input(folder, options.shards)
         drive(folder, "unbroken", "local", None)
         wanted = digests(folder / "unbroken")
         if options.engine == "ray":
@@ -170,7 +171,7 @@ def main() -> None:
         while len(points) < options.points:
             start = time.monotonic()
             points += chain(folder, "killed", options, wanted, ray, len(points))
-            check(folder, "killed", wanted)
+            check(folder, "killed", wanted, options.shards)
             shutil.rmtree(folder / "killed")
             print(f"{len(points)} points, last job {time.monotonic() - start:.0f} s", flush=True)
         kinds = {kind: points.count(kind) for kind in sorted(set(points))}

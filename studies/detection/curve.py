@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scenes import ATTACKS
 
 from regionmarker.files import atomic_path
+from studies._study import markdown
+from studies.detection.trial import ATTACKS
 
 LEVEL = 1e-3
 LOOSE = 0.05
@@ -18,13 +19,12 @@ Rows = Sequence[dict[str, Any]]
 
 
 def write_curve(rows: Rows, students: Sequence[str], folder: Path) -> None:
-    """Write `detection.md`, one line a student, and `detection.png`, the share that is caught over fidelity."""
+    """Write `detection.md`, one line per student, and `detection.png`, the share that is caught over fidelity."""
     groups = {name: [row for row in rows if row["student"] == name] for name in students}
     groups = {name: found for name, found in groups.items() if found}
-    lines = ["| " + " | ".join(HEAD) + " |", "|---" * len(HEAD) + "|"]
-    lines += ["| " + " | ".join([name, *_cells(found)]) + " |" for name, found in groups.items()]
+    table = markdown(HEAD, [[name, *_cells(found)] for name, found in groups.items()])
     with atomic_path(folder / "detection.md") as temporary:
-        temporary.write_text("\n".join(lines) + "\n")
+        temporary.write_text(table + "\n")
     _draw({name: found for name, found in groups.items() if "R =" not in name}, folder / "detection.png")
 
 

@@ -1,8 +1,8 @@
 """How fast bulk marking is beside a plain copy of the same files, how much memory it takes, how it scales on Ray.
 
-    python studies/bulk.py throughput [--gigabytes 4] [--codec none|zstd] [--rounds 3]
-    python studies/bulk.py memory [--gigabytes 1 4 16]
-    python studies/bulk.py scaling [--gigabytes 1] [--workers 1 2]
+    python -m studies.bulk.speed throughput [--gigabytes 4] [--codec none|zstd] [--rounds 3]
+    python -m studies.bulk.speed memory [--gigabytes 1 4 16]
+    python -m studies.bulk.speed scaling [--gigabytes 1] [--workers 1 2]
 
 The plain copy reads each Parquet file in batches and writes them again with the same options: one loop, pyarrow's own
 threads, no digest and no sync. Every run is a process of its own; wall-clock and processor time are both reported,
@@ -23,41 +23,43 @@ import time
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+from studies._study import Command
 
+PAGE = "docs/results/bulk-performance.md"
+GIGABYTES = {"throughput": [4.0], "memory": [1.0, 4.0, 16.0], "scaling": [1.0]}
 WIDTH = 1536
 SHARD_ROWS = 40_000  # about a quarter of a gigabyte
-SHARD_BYTES = SHARD_ROWS * WIDTH * 4
 
 
-def make_key(folder: Path) -> None:
+def make_key(folder: Path, width: int) -> None:
     import numpy as np
 
     from regionmarker import RegionMarker
 
-    rows = np.random.default_rng(1).standard_normal((2000, WIDTH), dtype=np.float32)
+    rows = np.random.default_rng(1).standard_normal((2000, width), dtype=np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     texts = [f"text {number}" for number in range(len(rows))]
     RegionMarker(pool=64, reservoir=256, grid="float32").fit(texts, embeddings=rows).save(folder / "key.rmkey")
 
 
-def make_shards(folder: Path, gigabytes: float, codec: str, *, linked: bool = False) -> Path:
+def make_shards(folder: Path, gigabytes: float, options: Any, *, linked: bool = False) -> Path:
     """Write shards of unit rows; ``linked``: the same file under many names, where only the volume matters."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    codec, width, count = options.codec, options.width, options.shard_rows
     source = folder / f"in-{codec}-{gigabytes}"
     source.mkdir()
-    rows = np.random.default_rng(0).standard_normal((SHARD_ROWS, WIDTH), dtype=np.float32)
+    rows = np.random.default_rng(0).standard_normal((count, width), dtype=np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    for shard in range(max(1, round(gigabytes * 1e9 / SHARD_BYTES))):
+    for shard in range(max(1, round(gigabytes * 1e9 / (4 * count * width)))):
         path = source / f"part-{shard:04d}.parquet"
         if linked and shard:
             path.hardlink_to(source / "part-0000.parquet")
             continue
-        vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.roll(rows, shard, axis=1).reshape(-1)), WIDTH)
-        ids = pa.array(range(shard * SHARD_ROWS, (shard + 1) * SHARD_ROWS))
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(np.roll(rows, shard, axis=1).reshape(-1)), width)
+        ids = pa.array(range(shard * count, (shard + 1) * count))
         table = pa.table({"id": ids, "embedding": vectors})
         pq.write_table(
             table, path, compression=codec, use_dictionary=["id"], write_statistics=["id"], row_group_size=8192
@@ -101,7 +103,7 @@ def mark(source: Path, target: Path, engine: str = "local", workers: int | None 
     assert run_job(job, KeyLabel.of(marker), chosen).whole
 
 
-def child(what: str, source: Path, target: Path, workers: int | None) -> None:
+def child(what: str, source: Path, target: Path, width: int, workers: int | None) -> None:
     """Do one thing, and print how long it took and how much memory was the most."""
     if what == "copy":
         import pyarrow.parquet  # noqa: F401 - what is loaded before the clock starts
@@ -110,8 +112,8 @@ def child(what: str, source: Path, target: Path, workers: int | None) -> None:
 
         from regionmarker import RegionMarker
 
-        width = RegionMarker.load(source.parent / "key.rmkey").transform(np.eye(1, WIDTH, dtype=np.float32)).shape[1]
-        assert width == WIDTH  # and the kernel is compiled
+        marked = RegionMarker.load(source.parent / "key.rmkey").transform(np.eye(1, width, dtype=np.float32))
+        assert marked.shape[1] == width  # and the engine is compiled
     if what == "ray":
         from regionmarker.ray_cluster import import_ray, start_ray
 
@@ -140,8 +142,8 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def run(what: str, source: Path, target: Path, workers: int | None = None) -> dict[str, float]:
-    command = [sys.executable, __file__, "child", what, str(source), str(target)]
+def run(what: str, source: Path, target: Path, width: int, workers: int | None = None) -> dict[str, float]:
+    command = [sys.executable, "-m", __spec__.name, "--width", str(width), "--child", what, str(source), str(target)]
     done = subprocess.run(
         [*command, *([] if workers is None else ["--workers", str(workers)])],
         stdout=subprocess.PIPE,
@@ -154,11 +156,11 @@ def run(what: str, source: Path, target: Path, workers: int | None = None) -> di
 
 def throughput(folder: Path, options: Any) -> dict[str, Any]:
     (size,) = options.gigabytes
-    source = make_shards(folder, size, options.codec)
-    make_key(folder)
+    source = make_shards(folder, size, options)
+    make_key(folder, options.width)
     rounds = []
     for _ in range(options.rounds):
-        copied, marked = (run(what, source, folder / "out") for what in ("copy", "mark"))
+        copied, marked = (run(what, source, folder / "out", options.width) for what in ("copy", "mark"))
         rounds.append({"copy": copied, "mark": marked, "ratio": copied["seconds"] / marked["seconds"]})
         print(json.dumps(rounds[-1]), flush=True)
     ratios = sorted(found["ratio"] for found in rounds)
@@ -170,11 +172,11 @@ def throughput(folder: Path, options: Any) -> dict[str, Any]:
 
 
 def memory(folder: Path, options: Any) -> dict[str, Any]:
-    make_key(folder)
+    make_key(folder, options.width)
     peaks = {}
     for size in options.gigabytes:
-        source = make_shards(folder, size, "none", linked=True)
-        found = run("mark", source, folder / "out")
+        source = make_shards(folder, size, options, linked=True)
+        found = run("mark", source, folder / "out", options.width)
         shutil.rmtree(source)
         peaks[str(size)] = found["peak_megabytes"]
         print(json.dumps({"gigabytes": size, **found}), flush=True)
@@ -183,30 +185,31 @@ def memory(folder: Path, options: Any) -> dict[str, Any]:
 
 def scaling(folder: Path, options: Any) -> dict[str, Any]:
     (size,) = options.gigabytes
-    source = make_shards(folder, size, "none", linked=True)
-    make_key(folder)
-    seconds = {str(count): run("ray", source, folder / "out", count)["seconds"] for count in options.workers}
+    source = make_shards(folder, size, options, linked=True)
+    make_key(folder, options.width)
+    seconds = {
+        str(count): run("ray", source, folder / "out", options.width, count)["seconds"] for count in options.workers
+    }
     return {"gigabytes": size, "seconds_by_workers": seconds}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    for name, sizes in (("throughput", [4.0]), ("memory", [1.0, 4.0, 16.0]), ("scaling", [1.0])):
-        verb = verbs.add_parser(name)
-        verb.add_argument("--gigabytes", type=float, nargs="+", default=sizes)
-        verb.add_argument("--codec", choices=["none", "zstd"], default="none")
-        verb.add_argument("--rounds", type=int, default=3)
-        verb.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    inner = verbs.add_parser("child")
-    inner.add_argument("what", choices=["copy", "mark", "ray"])
-    inner.add_argument("source", type=Path)
-    inner.add_argument("target", type=Path)
-    inner.add_argument("--workers", type=int)
-    options = parser.parse_args()
-    if options.verb == "child":
-        child(options.what, options.source, options.target, options.workers)
+    smoke = {"gigabytes": [0.002], "rounds": 1, "width": 64, "shard_rows": 4000}
+    parser = Command(__doc__, PAGE, smoke=smoke)
+    parser.add_argument("verb", choices=list(GIGABYTES), nargs="?", default="throughput")
+    parser.add_argument("--gigabytes", type=float, nargs="+", help="of each run; several for memory")
+    parser.add_argument("--codec", choices=["none", "zstd"], default="none")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--width", type=int, default=WIDTH)
+    parser.add_argument("--shard-rows", type=int, default=SHARD_ROWS)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    options = parser.read()
+    if options.child:
+        what, source, target = options.child
+        child(what, Path(source), Path(target), options.width, options.workers[0] if what == "ray" else None)
         return
+    options.gigabytes = options.gigabytes or GIGABYTES[options.verb]
     folder = Path(tempfile.mkdtemp(prefix="bulk-bench-"))
     try:
         answer = {"throughput": throughput, "memory": memory, "scaling": scaling}[options.verb](folder, options)

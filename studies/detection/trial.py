@@ -1,4 +1,4 @@
-"""Scenes: a corpus, a key made on one part of it, and suspects: a thief that bought the rest, and innocents."""
+"""A trial: a corpus, a key made on one part of it, and suspects: a thief that bought the rest, and innocents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import regionmarker as rm
@@ -16,6 +15,7 @@ from regionmarker.benchmark.stealers import FrozenHead, HeadModel
 from regionmarker.vectors import normalised
 from regionmarker.verification.examination import Examination
 from regionmarker.verification.questions import Questions, plan_questions
+from studies._study import encoder_spec, provider_rows
 
 Array = NDArray[np.float32]
 ATTACKS = ("none", "shift:100", "truncate:2/3", "permute", "rotate")
@@ -44,17 +44,8 @@ class Corpus:
 
 def load_corpus(name: str, data: Path, model: str | None, cache: Path | None) -> Corpus:
     """Read `NAME.parquet` and `provider_mpnet768_NAME.npz`, and read or make the features."""
-    stored = np.load(data / f"provider_mpnet768_{name}.npz")
-    table = pq.read_table(data / f"{name}.parquet", columns=["text"])["text"].to_pylist()
-    texts = [table[row] for row in stored["rows"]]
-    keep = np.sort(np.unique(texts, return_index=True)[1])
-    rows = stored["rows"][keep]
-    texts = [texts[place] for place in keep]
-    return Corpus(
-        texts=tuple(texts),
-        clean=normalised(stored["embeddings"][keep].astype(np.float32)),
-        features=_features(texts, rows, model, cache),
-    )
+    rows, texts, clean = provider_rows(data, name)
+    return Corpus(tuple(texts), clean, _features(texts, rows, model, cache))
 
 
 def _features(texts: list[str], rows: NDArray[np.int32], model: str | None, cache: Path | None) -> Array:
@@ -67,7 +58,7 @@ def _features(texts: list[str], rows: NDArray[np.int32], model: str | None, cach
         return normalised(stored["embeddings"][[place[int(row)] for row in rows]].astype(np.float32))
     if model is None:
         raise SystemExit("give --features, a sentence-transformers name or folder, or a --feature-cache that exists")
-    made = np.asarray(rm.load_encoder(f"sentence-transformers:{model}").encode(texts), dtype=np.float32)
+    made = np.asarray(rm.load_encoder(encoder_spec(model)).encode(texts), dtype=np.float32)
     if cache is not None:
         cache.parent.mkdir(parents=True, exist_ok=True)
         np.savez(cache, rows=rows, embeddings=made)
@@ -86,6 +77,7 @@ class Setting:
     budget: int = 3000
     ratio: float = 0.2
     hidden: int = 2048  # units of the thief's head
+    pool: int = POOL
     projection: int | None = None  # the thief's features are the provider's own clean vectors, cut to this width
 
 
@@ -98,12 +90,12 @@ def _thiefs_features(corpus: Corpus, projection: int | None) -> Array:
     return normalised(corpus.clean @ matrix)
 
 
-class Scene:
+class Trial:
     """One key: the texts that it was made from, the thief's texts (no text is in both), and who is asked."""
 
     def __init__(self, corpus: Corpus, setting: Setting, seed: int) -> None:
         rest = len(corpus.texts) - setting.queries
-        if rest < 2 * POOL:
+        if rest < 2 * setting.pool:
             raise SystemExit(f"{len(corpus.texts)} texts leave {rest} for the key after {setting.queries} queries")
         order = np.random.default_rng([seed, 7]).permutation(len(corpus.texts))
         self.corpus, self.seed = corpus, seed
@@ -116,8 +108,8 @@ class Scene:
             strength=setting.strength,
             subspace=setting.subspace,
             tenant_ratio=0.0,
-            pool=POOL,
-            reservoir=min(RESERVOIR, rest - POOL),
+            pool=setting.pool,
+            reservoir=min(RESERVOIR, rest - setting.pool),
         ).fit([corpus.texts[row] for row in own], embeddings=corpus.clean[own])
         self.questions: Questions = plan_questions(self.marker.key_, setting.budget, seed=seed)
 

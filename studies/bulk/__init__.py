@@ -1,0 +1,1 @@
+"""Bulk marking: speed and memory (``studies.bulk.speed``); kills change nothing (``studies.bulk.kill``)."""

@@ -1,0 +1,1 @@
+"""What the gateway costs (``studies.gateway``), and whether its timing tells anything (``studies.gateway.timing``)."""
