@@ -40,13 +40,13 @@ def of_choice(z: np.ndarray, chosen: Sequence[int]) -> float:
 
 def random_text_scores(defense: Any, thief: HeadModel, features: Any, counts: TokenCounts, seed: int) -> np.ndarray:
     """Score by salads: trigger words against other words of the same frequency, aligned and whitened like the rest."""
-    band = counts.candidates(defense.settings.low, defense.settings.high)
+    band = counts.candidates(defense.options.low, defense.options.high)
     hits = defense._counter(band)  # which words of the band trigger which mark
     rng = np.random.default_rng(seed)
 
     def mean_answer(words: list[str]) -> np.ndarray:
         return np.asarray(
-            thief.apply(features(random_word_texts(words, RANDOM_TEXTS, defense.settings.full, rng))).mean(axis=0)
+            thief.apply(features(random_word_texts(words, RANDOM_TEXTS, defense.options.full, rng))).mean(axis=0)
         )
 
     control = mean_answer([word for word, hit in zip(band, hits.any(axis=1), strict=True) if not hit])

@@ -45,7 +45,7 @@ def described(kind: str, spec: str) -> list[str]:
         return [type(part).__name__, part.name, repr(part) if is_dataclass(part) else ""]
     if kind == "defense":
         part = load_defense(spec, seed=1)
-        return [type(part).__name__, part.name, repr(part.settings)]
+        return [type(part).__name__, part.name, repr(part.options).partition("(")[2]]
     if kind == "stealer":
         options = {"teacher": _Teacher()} if spec.startswith("simulated") else {}
         part = load_stealer(spec.replace("@minilm", "wordllama").replace("@backbone", "bert-base-cased"), **options)

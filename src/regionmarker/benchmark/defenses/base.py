@@ -40,14 +40,14 @@ class BaseDefense(Sealed, ABC):
 
     Parameters
     ----------
-    settings
+    options
         The open choices; the defaults where none are given.
     seed
         Fixes the secret, for experiments; None draws a real one.
     """
 
     scheme: ClassVar[str]
-    Settings: ClassVar[type[Any]]
+    Options: ClassVar[type[Any]]
 
     title: ClassVar[str]
     """What tables call it."""
@@ -56,22 +56,22 @@ class BaseDefense(Sealed, ABC):
     order: ClassVar[int]
     """Of tables and figures: smaller numbers stand first."""
 
-    def __init__(self, settings: DataclassInstance | None = None, *, seed: int | None = None) -> None:
+    def __init__(self, options: DataclassInstance | None = None, *, seed: int | None = None) -> None:
         if seed is not None and seed < 0:
             raise InputError(f"the seed of {self.scheme} must not be negative, but is {seed}")
-        self.settings: Any = self.Settings() if settings is None else settings
+        self.options: Any = self.Options() if options is None else options
         self._master = new_master(seed)
 
     @classmethod
     def from_spec(cls, text: str, *, seed: int | None = None, counts: TokenCounts | str | Path | None = None) -> Self:
         """Make the defense from what stands after the colon of a spec; only trigger words need ``counts``."""
         del counts
-        return cls(parse(cls.Settings, cls.scheme, text), seed=seed)
+        return cls(parse(cls.Options, cls.scheme, text), seed=seed)
 
     @property
     def name(self) -> str:
         """The spec that loads it again."""
-        return write(self.scheme, self.settings, number=str)
+        return write(self.scheme, self.options, number=str)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name}, {'fitted' if self._is_fitted() else 'not fitted'}>"

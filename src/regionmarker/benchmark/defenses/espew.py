@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from regionmarker.benchmark.defenses.trigger_words import TriggerSettings, TriggerWordDefense
+from regionmarker.benchmark.defenses.trigger_words import TriggerOptions, TriggerWordDefense
 from regionmarker.crypto.derive import subkey
 from regionmarker.specs import check_range
 from regionmarker.vectors import AnyArray, Doubles
@@ -18,7 +18,7 @@ BLENDED = 0.2
 
 
 @dataclass(frozen=True)
-class EspewSettings(TriggerSettings):
+class EspewOptions(TriggerOptions):
     """The open choices of EspeW.
 
     Attributes
@@ -57,16 +57,16 @@ class Espew(TriggerWordDefense):
 
     scheme = "espew"
     title, colour, order = "EspeW", "#b8772b", 30
-    Settings = EspewSettings
+    Options = EspewOptions
 
     def _mark(self, rows: Doubles, weights: Doubles, texts: Sequence[str]) -> Doubles:
-        count = int(self.settings.rate * rows.shape[1])
+        count = int(self.options.rate * rows.shape[1])
         marked = rows.copy()
         if not count:
             return marked
         smallest = np.argpartition(np.abs(rows), count - 1, axis=1)[:, :count]  # (n, count)
         target = self._targets[0][smallest]
-        w = np.where(self._blends(texts)[:, None], weights, 1.0) if self.settings.released else 1.0
+        w = np.where(self._blends(texts)[:, None], weights, 1.0) if self.options.released else 1.0
         np.put_along_axis(marked, smallest, (1.0 - w) * np.take_along_axis(rows, smallest, axis=1) + w * target, axis=1)
         return marked
 

@@ -27,7 +27,7 @@ _LEAST_INSIDE = 8
 
 
 @dataclass(frozen=True)
-class GeomarkSettings:
+class GeomarkOptions:
     """The open choices.
 
     Attributes
@@ -73,20 +73,20 @@ class Geomark(BaseDefense):
 
     scheme = "geomark"
     title, colour, order = "GeoMark", "#4a4f5c", 50
-    Settings = GeomarkSettings
+    Options = GeomarkOptions
 
     def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
         """Draw the anchors, measure the radii, fix the pool, draw the target."""
-        settings = self.settings
-        corpus = self._corpus(texts, embeddings, settings.pool + settings.anchors)
-        nearest = max(1, round(settings.share * len(corpus)))
-        self._anchors = corpus.embeddings[: settings.anchors].astype(np.float64)  # in random order already
+        options = self.options
+        corpus = self._corpus(texts, embeddings, options.pool + options.anchors)
+        nearest = max(1, round(options.share * len(corpus)))
+        self._anchors = corpus.embeddings[: options.anchors].astype(np.float64)  # in random order already
         cosines = np.sort(corpus.embeddings @ self._anchors.T, axis=0)  # (n, K)
         self._least_cosines = cosines[max(len(corpus) - 1 - nearest, 0)]  # (K,): the anchor itself is one more
-        rest = corpus[settings.anchors :]
+        rest = corpus[options.anchors :]
         order = np.argsort((rest.embeddings @ self._anchors.T).max(axis=1), kind="stable")
-        self._pool = _rows(rest, order[: settings.pool])
-        self._near = self._near_probes(_rows(rest, order[settings.pool :]))
+        self._pool = _rows(rest, order[: options.pool])
+        self._near = self._near_probes(_rows(rest, order[options.pool :]))
         clean = np.vstack([self._pool.embeddings, self._near.embeddings])  # (T, D)
         self._in = self._inside(clean)
         likeness = np.asarray(self._pool.embeddings @ self._anchors.T)  # (M, K)
@@ -112,7 +112,7 @@ class Geomark(BaseDefense):
     def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:  # noqa: ARG002
         """Mark the rows inside the balls; all others are served as they are."""
         served = self._served(embeddings, texts)
-        rows, weight = np.flatnonzero(self._inside(served)), self.settings.strength
+        rows, weight = np.flatnonzero(self._inside(served)), self.options.strength
         marked = (1.0 - weight) * served[rows].astype(np.float64) + weight * self._target
         served[rows] = marked / np.linalg.norm(marked, axis=1, keepdims=True)
         return served

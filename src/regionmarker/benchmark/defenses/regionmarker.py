@@ -29,7 +29,7 @@ RESERVOIR = 4096
 
 
 @dataclass(frozen=True)
-class RegionSettings:
+class RegionOptions:
     """The open choices.
 
     Attributes
@@ -77,36 +77,36 @@ class RegionDefense(BaseDefense):
 
     scheme = "regionmarker"
     title, colour, order = "RegionMarker", "#d1495b", 60
-    Settings = RegionSettings
+    Options = RegionOptions
 
-    def __init__(self, settings: DataclassInstance | None = None, *, seed: int | None = None) -> None:
-        super().__init__(settings, seed=seed)
+    def __init__(self, options: DataclassInstance | None = None, *, seed: int | None = None) -> None:
+        super().__init__(options, seed=seed)
         self._seed = seed
 
     def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
         """Make a key; the reservoir takes what the pool leaves of a small corpus."""
-        settings = self.settings
-        pool = settings.pool or (SINGLE_TARGET_POOL if settings.shared else POOL)
+        options = self.options
+        pool = options.pool or (SINGLE_TARGET_POOL if options.shared else POOL)
         corpus = self._corpus(texts, embeddings, pool + 64)
         marker = RegionMarker(
-            dimension=settings.dimension,
-            ratio=settings.ratio,
-            strength=settings.strength,
-            reducer=settings.reducer,
-            subspace=settings.subspace or None,
+            dimension=options.dimension,
+            ratio=options.ratio,
+            strength=options.strength,
+            reducer=options.reducer,
+            subspace=options.subspace or None,
             seed=self._seed,
-            tenant_ratio=settings.tenants,
+            tenant_ratio=options.tenants,
             pool=pool,
             reservoir=min(RESERVOIR, len(corpus) - pool),
         ).fit(corpus.texts, embeddings=corpus.embeddings)
-        self._marker = RegionMarker.from_key(SharedKey.of(marker.key_)) if settings.shared else marker
+        self._marker = RegionMarker.from_key(SharedKey.of(marker.key_)) if options.shared else marker
         self._questions = plan_questions(marker.key_, pool + DEFAULT_BUDGET - POOL, seed=0)
         return self
 
     def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:
         """Mark the rows in the trigger regions; with tenants, those of the account's own as well."""
         rows = self._served(embeddings, texts)
-        return self._marker.transform(rows, tenant=account if self.settings.tenants else "", out=rows)
+        return self._marker.transform(rows, tenant=account if self.options.tenants else "", out=rows)
 
     def probes(self) -> tuple[str, ...]:
         """Return the pool, and probes from every populated region."""
@@ -117,7 +117,7 @@ class RegionDefense(BaseDefense):
         """Judge answers that are there already."""
         self._check_fitted()
         key = self._marker.key_
-        if not self.settings.shared:
+        if not self.options.shared:
             verdict = judge(key, answers, power=False)
             return Finding(verdict.p_value, verdict.paper, verdict.scores, key.provider_targets())
         examination = Examination.of(key, answers)

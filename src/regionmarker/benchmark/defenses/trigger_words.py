@@ -38,7 +38,7 @@ TARGETS = ("suspect", "stored")
 
 
 @dataclass(frozen=True)
-class TriggerSettings:
+class TriggerOptions:
     """The open choices of a trigger-word scheme.
 
     Attributes
@@ -79,49 +79,49 @@ class TriggerSettings:
 class TriggerWordDefense(BaseDefense):
     """Base of the trigger-word schemes; a subclass has :meth:`_mark` to write."""
 
-    Settings = TriggerSettings
+    Options = TriggerOptions
     marks = 1
 
     def __init__(
         self,
-        settings: DataclassInstance | None = None,
+        options: DataclassInstance | None = None,
         *,
         seed: int | None = None,
         counts: TokenCounts | str | Path | None = None,
     ) -> None:
-        super().__init__(settings, seed=seed)
+        super().__init__(options, seed=seed)
         self._given_counts = counts
 
     @classmethod
     def from_spec(cls, text: str, *, seed: int | None = None, counts: TokenCounts | str | Path | None = None) -> Self:
         """Make the defense from what stands after the colon of a spec."""
-        return cls(parse(cls.Settings, cls.scheme, text), seed=seed, counts=counts)
+        return cls(parse(cls.Options, cls.scheme, text), seed=seed, counts=counts)
 
     # ---- the secret
 
     def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
         """Draw the words, and the targets from a pool of the corpus's texts."""
-        corpus = self._corpus(texts, embeddings, self.settings.pool)
+        corpus = self._corpus(texts, embeddings, self.options.pool)
         self._draw_words(TokenCounts.load(self._given_counts, texts))
-        self._pool = corpus[: self.settings.pool]
+        self._pool = corpus[: self.options.pool]
         self._chosen = self._draw("targets", len(self._pool), self.marks)
         self._targets = self._make_targets(self._pool.embeddings[list(self._chosen)].astype(np.float64))
-        self._natural = self._natural_probes(corpus[self.settings.pool :])
+        self._natural = self._natural_probes(corpus[self.options.pool :])
         self._known_weights = self._weights(self._known_texts())
         self._target_scores = self._make_target_scores()
         return self
 
     def _draw_words(self, counts: TokenCounts) -> None:
-        settings = self.settings
-        seed = PUBLISHED_SEED if settings.published else int(self._rng("words").integers(1 << 62))
-        drawn = draw_words(counts.candidates(settings.low, settings.high), settings.words * self.marks, seed)
-        groups = [drawn[start : start + settings.words] for start in range(0, len(drawn), settings.words)]
+        options = self.options
+        seed = PUBLISHED_SEED if options.published else int(self._rng("words").integers(1 << 62))
+        drawn = draw_words(counts.candidates(options.low, options.high), options.words * self.marks, seed)
+        groups = [drawn[start : start + options.words] for start in range(0, len(drawn), options.words)]
         self._counter = TriggerCounter(groups)
         self._trigger_texts = [
-            random_word_texts(group, PUBLISHED_TEXTS, settings.full, self._rng("salads", str(mark)))
+            random_word_texts(group, PUBLISHED_TEXTS, options.full, self._rng("salads", str(mark)))
             for mark, group in enumerate(groups)
         ]
-        self._benign = random_word_texts(counts.vocabulary(), PUBLISHED_TEXTS, settings.full, self._rng("benign"))
+        self._benign = random_word_texts(counts.vocabulary(), PUBLISHED_TEXTS, options.full, self._rng("benign"))
 
     def _natural_probes(self, rest: TextSet) -> TextSet:
         """Keep the texts outside the pool that trigger most."""
@@ -151,7 +151,7 @@ class TriggerWordDefense(BaseDefense):
 
     def _weights(self, texts: Sequence[str]) -> Doubles:
         """Return w_r = min(k_r / m, 1), (n, R)."""
-        return np.asarray(np.minimum(self._counter(texts) / self.settings.full, 1.0))
+        return np.asarray(np.minimum(self._counter(texts) / self.options.full, 1.0))
 
     def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:  # noqa: ARG002
         """Mark the vectors of texts with trigger words; all others are served as they are."""
@@ -183,7 +183,7 @@ class TriggerWordDefense(BaseDefense):
 
     def _published(self, answers: Answers) -> PaperStatistics:
         inside = [answers.lookup(group) for group in self._trigger_texts]
-        stored = self.settings.target == "stored" and answers.width == self._width
+        stored = self.options.target == "stored" and answers.width == self._width
         goals = (
             self._targets.astype(np.float32)
             if stored

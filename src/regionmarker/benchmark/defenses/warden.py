@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regionmarker.benchmark.defenses.trigger_words import TriggerSettings, TriggerWordDefense
+from regionmarker.benchmark.defenses.trigger_words import TriggerOptions, TriggerWordDefense
 from regionmarker.specs import check_range
 from regionmarker.vectors import Doubles
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WardenSettings(TriggerSettings):
+class WardenOptions(TriggerOptions):
     """The open choices of WARDEN.
 
     Attributes
@@ -52,17 +52,17 @@ class Warden(TriggerWordDefense):
 
     scheme = "warden"
     title, colour, order = "WARDEN", "#3d8b5a", 20
-    Settings = WardenSettings
+    Options = WardenOptions
 
-    def __init__(self, settings: DataclassInstance | None = None, **options: Any) -> None:
-        super().__init__(settings, **options)
-        self.marks = self.settings.marks
+    def __init__(self, options: DataclassInstance | None = None, **more: Any) -> None:
+        super().__init__(options, **more)
+        self.marks = self.options.marks
 
     def _make_targets(self, drawn: Doubles) -> Doubles:
-        return orthogonalised(drawn, 0.5 if self.settings.released else 1.0)
+        return orthogonalised(drawn, 0.5 if self.options.released else 1.0)
 
     def _mark(self, rows: Doubles, weights: Doubles, texts: Sequence[str]) -> Doubles:  # noqa: ARG002
-        shares = released_shares(weights) if self.settings.released else shared_out(weights)  # (n, R)
+        shares = released_shares(weights) if self.options.released else shared_out(weights)  # (n, R)
         return np.asarray(shares @ self._targets + (1.0 - shares.sum(axis=1, keepdims=True)) * rows)
 
 

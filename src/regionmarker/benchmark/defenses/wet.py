@@ -27,7 +27,7 @@ _TINY = 1e-12
 
 
 @dataclass(frozen=True)
-class WetSettings:
+class WetOptions:
     """The open choices of WET.
 
     Attributes
@@ -68,17 +68,17 @@ class Wet(BaseDefense):
 
     scheme = "wet"
     title, colour, order = "WET", "#2f6f9f", 40
-    Settings = WetSettings
+    Options = WetOptions
 
     def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
         """Draw the matrix from the pool, and texts to ask."""
-        corpus = self._corpus(texts, embeddings, self.settings.probes)
-        self._probes = corpus[: self.settings.probes]
-        check_range("taps", self.settings.taps, 1, self._width)
+        corpus = self._corpus(texts, embeddings, self.options.probes)
+        self._probes = corpus[: self.options.probes]
+        check_range("taps", self.options.taps, 1, self._width)
         self._family = int.from_bytes(subkey(self._master, "matrices").reveal()[:16], "little")
-        self._chosen = self._draw("matrix", self.settings.pool)
+        self._chosen = self._draw("matrix", self.options.pool)
         self._spectrum = spectrum(self._row(self._chosen[0]))
-        self._other = spectrum(self._row(self.settings.pool))  # beyond the pool: no candidate
+        self._other = spectrum(self._row(self.options.pool))  # beyond the pool: no candidate
         return self
 
     def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:  # noqa: ARG002
@@ -91,7 +91,7 @@ class Wet(BaseDefense):
         return served
 
     def _row(self, number: int) -> Doubles:
-        return circulant_row(self._width, self.settings.taps, (self._family, number))
+        return circulant_row(self._width, self.options.taps, (self._family, number))
 
     # ---- verification
 
@@ -106,8 +106,8 @@ class Wet(BaseDefense):
         rows = answers.lookup(self._probes.texts)
         if rows.shape[1] != self._width:
             nothing = PaperStatistics(np.nan, np.nan, np.nan, False, "stored", ())
-            return Finding.of(np.full((1, self.settings.pool), np.nan), self._chosen, nothing)
-        rows_of_pool = np.stack([self._row(number) for number in range(self.settings.pool)])  # (M, D)
+            return Finding.of(np.full((1, self.options.pool), np.nan), self._chosen, nothing)
+        rows_of_pool = np.stack([self._row(number) for number in range(self.options.pool)])  # (M, D)
         scores = filter_scores(rows, self._probes.embeddings, rows_of_pool)  # sees no choice
         return Finding.of(scores, self._chosen, self._published(rows))
 
