@@ -14,9 +14,9 @@ from regionmarker.gateway.tenants.lookup import DatabaseLookup
 
 def who(database, key):
     async def ask():
-        directory = DatabaseLookup.open(str(database))
-        found = await directory.find(key)
-        await directory.close()
+        lookup = DatabaseLookup.open(str(database))
+        found = await lookup.find(key)
+        await lookup.close()
         return found
 
     return asyncio.run(ask())

@@ -48,7 +48,7 @@ def make_app(gateway: Gateway) -> Starlette:
 
 def _routes(gateway: Gateway) -> list[BaseRoute]:
     pages = Pages(gateway)
-    return [
+    routes: list[BaseRoute] = [
         *(Route(dialect.route, EmbeddingsEndpoint(gateway, dialect), methods=["POST"]) for dialect in DIALECTS),
         Route("/v1/models", pages.models),
         Route("/v1/models/{model:path}", pages.model),
@@ -56,8 +56,17 @@ def _routes(gateway: Gateway) -> list[BaseRoute]:
         Route("/readyz", pages.readyz),
         Route("/metrics", pages.metrics),
         Route("/openapi.json", pages.openapi),
-        *(Console(gateway).routes() if gateway.settings.admin_token else ()),
     ]
+    if gateway.settings.admin_token:
+        console = Console(gateway)
+        routes += [
+            Route("/console", console.show, methods=["GET"]),
+            Route("/console/style.css", console.style, methods=["GET"]),
+            Route("/console/login", console.log_in, methods=["POST"]),
+            Route("/console/logout", console.log_out, methods=["POST"]),
+            Route("/console/reload", console.reload, methods=["POST"]),
+        ]
+    return routes
 
 
 async def _refused(_request: Request, error: Exception) -> Response:

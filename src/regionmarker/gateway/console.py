@@ -22,7 +22,6 @@ from urllib.parse import parse_qs
 from prometheus_client.metrics import MetricWrapperBase
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
 
 from regionmarker._version import __version__
 from regionmarker.errors import OutsideError
@@ -43,7 +42,7 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _FORM_BYTES = 4096
-_QUIET = ("timestamp", "level", "event", "logger")  # fields that stand in columns of their own
+_QUIET = ("timestamp", "level", "event", "logger")  # fields that have columns of their own, or none
 _OURS = ("same-origin", "none", "")  # what a browser says of a request that no other site has made
 
 
@@ -57,16 +56,6 @@ class Console:
         self._sessions = Sessions(gateway.settings.admin_token)
         self._pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
         self._style = _template("console.css")
-
-    def routes(self) -> list[BaseRoute]:
-        """Return what is added to the gateway's routes."""
-        return [
-            Route("/console", self.show, methods=["GET"]),
-            Route("/console/style.css", self.style, methods=["GET"]),
-            Route("/console/login", self.log_in, methods=["POST"]),
-            Route("/console/logout", self.log_out, methods=["POST"]),
-            Route("/console/reload", self.reload, methods=["POST"]),
-        ]
 
     async def show(self, request: Request) -> Response:
         """Show the page, or the form to log in."""

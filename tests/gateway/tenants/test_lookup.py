@@ -1,4 +1,4 @@
-"""The directory: who is let in, for how long, and what happens when the database is gone."""
+"""The lookup: who is let in, for how long, and what happens when the database is gone."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def accounts(database):
 
 def with_directory(database, clock, use, complain=lambda _: None):
     async def main():
-        directory = DatabaseLookup(open_database(database), fresh=3.0, clock=clock, complain=complain)
+        lookup = DatabaseLookup(open_database(database), fresh=3.0, clock=clock, complain=complain)
         try:
-            return await use(directory)
+            return await use(lookup)
         finally:
-            await directory.close()
+            await lookup.close()
 
     return asyncio.run(main())
 
 
-def count_queries(directory) -> list[str]:
+def count_queries(lookup) -> list[str]:
     import sqlalchemy as sa
 
     asked = []
-    sa.event.listen(directory.engine, "before_cursor_execute", lambda *event: asked.append(event[2]))
+    sa.event.listen(lookup.engine, "before_cursor_execute", lambda *event: asked.append(event[2]))
     return asked
 
 
@@ -60,8 +60,8 @@ def test_an_api_key_finds_its_tenant(database, accounts, clock):
     acme = accounts.add("acme", limits=LIMITS, mode="shadow")
     other = accounts.add("other")
 
-    async def use(directory):
-        return [await directory.find(key) for key in (acme, other, accounts.renew("acme"))]
+    async def use(lookup):
+        return [await lookup.find(key) for key in (acme, other, accounts.renew("acme"))]
 
     found = with_directory(database, clock, use)
     assert found == [Tenant("acme", 60, 9, "shadow"), Tenant("other"), Tenant("acme", 60, 9, "shadow")]
@@ -72,8 +72,8 @@ def test_nobody_else_is_let_in(database, accounts, clock):
     forged = key[:-1] + ("A" if key[-1] != "A" else "B")  # the right id, one letter of the secret wrong
     strangers = ["", "acme", "sk-1", key.upper(), key + "x", key.split("-")[1], forged, new_api_key(), "\0", "ü" * 2000]
 
-    async def use(directory):
-        return [await directory.find(stranger) for stranger in strangers]
+    async def use(lookup):
+        return [await lookup.find(stranger) for stranger in strangers]
 
     assert with_directory(database, clock, use) == [None] * len(strangers)
 
@@ -81,19 +81,19 @@ def test_nobody_else_is_let_in(database, accounts, clock):
 def test_a_tenant_under_load_costs_one_query(database, accounts, clock):
     key = accounts.add("acme")
 
-    async def use(directory):
-        asked = count_queries(directory)
-        await asyncio.gather(*(directory.find(key) for _ in range(50)))
-        await asyncio.gather(*(directory.find(key) for _ in range(50)))
+    async def use(lookup):
+        asked = count_queries(lookup)
+        await asyncio.gather(*(lookup.find(key) for _ in range(50)))
+        await asyncio.gather(*(lookup.find(key) for _ in range(50)))
         return [statement for statement in asked if statement.startswith("SELECT api_keys")]
 
     assert len(with_directory(database, clock, use)) == 1
 
 
 def test_what_is_no_key_of_ours_costs_none(database, accounts, clock):
-    async def use(directory):
-        asked = count_queries(directory)
-        await directory.find("sk-something-else")
+    async def use(lookup):
+        asked = count_queries(lookup)
+        await lookup.find("sk-something-else")
         return asked
 
     assert with_directory(database, clock, use) == []
@@ -102,13 +102,13 @@ def test_what_is_no_key_of_ours_costs_none(database, accounts, clock):
 def test_a_revoked_key_stops_working_when_the_answer_is_stale(database, accounts, clock):
     key = accounts.add("acme")
 
-    async def use(directory):
-        before = await directory.find(key)
+    async def use(lookup):
+        before = await lookup.find(key)
         accounts.revoke("acme")
         clock.now += 2.9
-        still = await directory.find(key)
+        still = await lookup.find(key)
         clock.now += 0.2
-        return before.name, still.name, await directory.find(key)
+        return before.name, still.name, await lookup.find(key)
 
     assert with_directory(database, clock, use) == ("acme", "acme", None)
 
@@ -116,11 +116,11 @@ def test_a_revoked_key_stops_working_when_the_answer_is_stale(database, accounts
 def test_a_change_of_limits_or_mode_arrives_too(database, accounts, clock):
     key = accounts.add("acme")
 
-    async def use(directory):
-        await directory.find(key)
+    async def use(lookup):
+        await lookup.find(key)
         accounts.change("acme", limits={"requests_per_minute": 5}, mode="shadow")
         clock.now += 3.1
-        return await directory.find(key)
+        return await lookup.find(key)
 
     assert with_directory(database, clock, use) == Tenant("acme", 5, None, "shadow")
 
@@ -128,10 +128,10 @@ def test_a_change_of_limits_or_mode_arrives_too(database, accounts, clock):
 def test_answers_do_not_pile_up(database, accounts, clock, monkeypatch):
     monkeypatch.setattr("regionmarker.gateway.tenants.lookup._REMEMBERED", 10)
 
-    async def use(directory):
+    async def use(lookup):
         for _ in range(30):
-            assert await directory.find(new_api_key()) is None
-        return len(directory._answers), len(directory._asking)
+            assert await lookup.find(new_api_key()) is None
+        return len(lookup._answers), len(lookup._asking)
 
     assert with_directory(database, clock, use) == (10, 0)
 
@@ -139,9 +139,9 @@ def test_answers_do_not_pile_up(database, accounts, clock, monkeypatch):
 def test_no_api_key_is_kept_in_memory(database, accounts, clock):
     key = accounts.add("acme")
 
-    async def use(directory):
-        await directory.find(key)
-        return repr(directory._answers)
+    async def use(lookup):
+        await lookup.find(key)
+        return repr(lookup._answers)
 
     kept = with_directory(database, clock, use)
     assert "acme" in kept
@@ -151,9 +151,9 @@ def test_no_api_key_is_kept_in_memory(database, accounts, clock):
 def test_a_client_that_leaves_takes_nobody_with_it(database, accounts, clock):
     key = accounts.add("acme")
 
-    async def use(directory):
-        first = asyncio.ensure_future(directory.find(key))
-        second = asyncio.ensure_future(directory.find(key))
+    async def use(lookup):
+        first = asyncio.ensure_future(lookup.find(key))
+        second = asyncio.ensure_future(lookup.find(key))
         await asyncio.sleep(0)
         first.cancel()
         return (await second).name
@@ -170,20 +170,20 @@ def test_without_postgresql_nobody_is_let_in_and_with_it_again_all_are(postgres,
     key = accounts.add("acme")
     accounts.close()
 
-    async def use(directory):
-        assert (await directory.find(key)).name == "acme"
+    async def use(lookup):
+        assert (await lookup.find(key)).name == "acme"
         postgres.stop()
         try:
-            assert (await directory.find(key)).name == "acme"  # fresh answers outlive it
+            assert (await lookup.find(key)).name == "acme"  # fresh answers outlive it
             clock.now += 3.1
             for api_key in (key, new_api_key()):
                 with pytest.raises(ApiError, match="cannot be checked just now") as failure:
-                    await directory.find(api_key)
+                    await lookup.find(api_key)
                 assert failure.value.status == 503
-            directory.record("acme", requests=1, inputs=2, tokens=3)
+            lookup.record("acme", requests=1, inputs=2, tokens=3)
         finally:
             postgres.start()
-        return (await directory.find(key)).name
+        return (await lookup.find(key)).name
 
     assert with_directory(database, clock, use) == "acme"
     accounts = Accounts.open(database)
@@ -198,13 +198,13 @@ def test_a_locked_or_broken_sqlite_file_lets_nobody_in(tmp_path, clock):
     accounts.close()
     complaints = []
 
-    async def use(directory):
+    async def use(lookup):
         with sqlite3.connect(path) as other:
             other.execute("DROP TABLE api_keys")
         other.close()
         for _ in range(20):
             with pytest.raises(ApiError, match="cannot be checked just now"):
-                await directory.find(key)
+                await lookup.find(key)
         assert len(complaints) == 1  # not one a request
         assert "no such table" in str(complaints[0])
 
@@ -217,10 +217,10 @@ def test_a_database_that_hangs_is_given_up(tmp_path, clock, monkeypatch):
     Accounts.open(str(path)).close()
     released, complaints = threading.Event(), []
 
-    async def use(directory):
-        monkeypatch.setattr(directory, "_look_up", lambda *_: released.wait(60))
+    async def use(lookup):
+        monkeypatch.setattr(lookup, "_look_up", lambda *_: released.wait(60))
         with pytest.raises(ApiError, match="cannot be checked just now"):
-            await directory.find(new_api_key())
+            await lookup.find(new_api_key())
         assert "does not answer in time" in str(complaints[0])
         released.set()
 

@@ -61,8 +61,7 @@ class OpenLookup:
     Tenant(name='', requests_per_minute=None, inputs_in_flight=None, mode='mark')
     """
 
-    def __init__(self, tenant: Tenant | None = None) -> None:
-        self._everyone = tenant or Tenant("")
+    _everyone = Tenant("")
 
     async def find(self, api_key: str) -> Tenant | None:  # noqa: ARG002 - any key will do
         """Return the default tenant."""
