@@ -46,3 +46,14 @@ def test_a_folder_is_known_by_what_is_in_it(tmp_path):
         (tmp_path / name / "weights").write_text(content)
     one, two, three = (encoder_identity(f"sentence-transformers:{tmp_path / name}") for name in ("one", "two", "three"))
     assert one == two != three
+
+
+def test_cells_know_what_they_share():
+    marked = replace(CELL, parameters=(("strength", 0.1),))
+    assert marked.theft == CELL.theft != replace(CELL, defense="none").theft
+    assert replace(CELL, suspect="unmarked copy").theft == replace(CELL, defense="none").theft == CELL.shared
+    assert replace(CELL, suspect="provider", attacks=()).served == CELL.served != replace(CELL, defense="none").served
+    assert replace(CELL, defense="none").split == CELL.split != replace(CELL, seed=2).split
+    for name in ("theft", "served", "split", "shared"):
+        shared = getattr(CELL, name)
+        assert getattr(shared, name) == shared

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -70,14 +71,22 @@ def _judged(cell: Cell, parts: CellParts) -> dict[str, Any]:
         "chosen": [int(place) for place in finding.chosen],
         "seconds_verify": verified - started,
     }
-    found |= parts.measured(_clean_utility, cell.split)
-    found |= parts.measured(_served_utility, cell.served)
+    found |= _once(_clean_utility, cell.split, parts)
+    found |= _once(_served_utility, cell.served, parts)
     if cell.stolen:
-        found |= parts.measured(_stolen_utility, cell.theft)
+        found |= _once(_stolen_utility, cell.theft, parts)
     return {**found, "seconds_utility": time.perf_counter() - verified}
 
 
 # ---- what vectors are good for
+
+
+def _once(measure: Callable[[Cell, CellParts], dict[str, float]], cell: Cell, parts: CellParts) -> dict[str, float]:
+    """Measure what cells share, such as the utility of what one key serves, for the first of them."""
+    key = measure.__name__, cell
+    if key not in parts.measured:
+        parts.measured[key] = measure(cell, parts)
+    return parts.measured[key]
 
 
 def _clean_utility(cell: Cell, parts: CellParts) -> dict[str, float]:

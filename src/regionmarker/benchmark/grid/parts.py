@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -92,9 +92,6 @@ class Theft:
     seconds_steal: float
 
 
-Measure = Callable[[Cell, "CellParts"], dict[str, float]]
-
-
 class CellParts:
     """Makes the parts of cells; one per process, because it keeps the last of each.
 
@@ -111,7 +108,8 @@ class CellParts:
         self._theft = lru_cache(2)(self._steal)  # they are large
         self._known_encoder = lru_cache(16)(self._with_features)
         self._plain_encoder = lru_cache(16)(lambda spec: cached_encoder(spec, inputs))
-        self._measured = lru_cache(64)(self._measure)
+        self.measured: dict[tuple[str, Cell], dict[str, float]] = {}
+        """What was measured of parts: a few numbers under the name of the measure and what matters of the cell."""
 
     # ---- what cells share
 
@@ -171,16 +169,6 @@ class CellParts:
         suspect = plan.modify(model)
         spent = time.perf_counter() - attacked
         return Theft(suspect, learnt.cosine, learnt.correlation, len(stolen), attacked - started, spent)
-
-    def measured(self, measure: Measure, cell: Cell) -> dict[str, float]:
-        """Return what a function measures of a cell and its parts; the same cell is measured once.
-
-        Leave out of the cell what does not matter: ``cell.served``, say, for what all suspects of one key share.
-        """
-        return self._measured(measure, cell)
-
-    def _measure(self, measure: Measure, cell: Cell) -> dict[str, float]:
-        return measure(cell, self)
 
     # ---- parts by their specs
 

@@ -16,10 +16,10 @@ from regionmarker.benchmark.grid.output_folder import Store
 from regionmarker.benchmark.grid.parts import cached_encoder
 from regionmarker.benchmark.grid.workers import check_engine, make_workers, run_batches
 from regionmarker.errors import InputError
+from regionmarker.progress import Progress
 from regionmarker.vectors import Encoder
 
 Say = Callable[[str], None]
-Tick = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def run_grid(
     workers: int = 2,
     retry: bool = False,
     say: Say = lambda _: None,
-    tick: Tick = lambda _done, _total: None,
+    tick: Progress = lambda _done, _total: None,
 ) -> Summary:
     """Compute the cells of a grid that are not in ``out`` yet.
 

@@ -35,7 +35,7 @@ NAMES = {"warden": "WARDEN", "espew": "EspeW", "wet": "WET", "regionmarker": "Re
 
 @cache
 def published() -> tuple[dict[str, str], ...]:
-    """Return the paper's eleven result tables, a row a cell.
+    """Return the paper's eleven result tables, one row per cell.
 
     Examples
     --------
