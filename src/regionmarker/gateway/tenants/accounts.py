@@ -16,11 +16,12 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import sqlalchemy as sa
 
 from regionmarker.errors import InputError
+from regionmarker.gateway.tenants import Mode
 from regionmarker.gateway.tenants.database import api_keys, explained, open_database, reading, tenants, usage, writing
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _SHAPE = re.compile(r"rm-([0-9a-f]{16})-[A-Za-z0-9_-]{43}")
 _NOBODY = "0" * 64
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
-MODES = ("mark", "shadow")
+MODES: tuple[str, ...] = get_args(Mode)
 
 
 def new_api_key() -> str:
