@@ -1,14 +1,11 @@
 """The fused kernel against the oracle, the oracle against the formula, and both against bad input.
 
 Bits may differ between the engines only where the two orders of adding |y|^2 in float64 meet a rounding tie; the share
-of such numbers is asserted to be below one in ten thousand.
-"""
+of such numbers is asserted to be below one in ten thousand."""
 
 from __future__ import annotations
 
-import copy
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,14 +15,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.plans import make_plan, unit_rows
 
-from regionmarker.errors import InputError, SecretLeakError
+from regionmarker.errors import InputError
 from regionmarker.marking import engine as compiled
 from regionmarker.marking.numpy_engine import NumpyEngine
-from regionmarker.marks.number_format import NumberFormat, in_format, round_to_format
+from regionmarker.marks.number_format import NumberFormat, in_format
 from regionmarker.marks.plan import MarkPlan
-
-pytest.importorskip("numba")
 
 
 class plain:
@@ -37,29 +33,6 @@ class plain:
 
 
 ENGINES = [pytest.param(compiled, id="numba"), pytest.param(plain, id="numpy")]
-
-
-def unit_rows(rng: np.random.Generator, n: int, width: int, grid: NumberFormat = NumberFormat.float32) -> np.ndarray:
-    rows = rng.normal(size=(n, width))
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return round_to_format(rows, grid)
-
-
-def make_plan(
-    width: int, *, dimension: int = 4, grid: NumberFormat = NumberFormat.float32, strength: float = 0.2, seed: int = 0
-) -> MarkPlan:
-    rng = np.random.default_rng(seed)
-    slots = min(4, 2**dimension)
-    target_of_region = np.zeros(2**dimension, dtype=np.int64)
-    target_of_region[rng.permutation(2**dimension)[: slots - 1]] = np.arange(1, slots)
-    return MarkPlan(
-        projection=unit_rows(rng, dimension, width),
-        thresholds=rng.normal(size=dimension) * 0.3 / np.sqrt(width),
-        target_of_region=target_of_region,
-        targets=unit_rows(rng, slots, width),
-        weights=np.array([0.0] + [strength] * (slots - 1)),
-        number_format=grid,
-    )
 
 
 def formula(plan: MarkPlan, rows: np.ndarray) -> np.ndarray:
@@ -342,36 +315,6 @@ def test_a_plan_without_hyperplanes_only_blends(engine) -> None:
     for ask in (engine.mark, engine.regions):
         with pytest.raises(InputError, match="not linear"):
             ask(plan, rows)
-
-
-def test_a_plan_shows_and_copies_nothing() -> None:
-    plan = make_plan(16)
-    assert str(plan) == repr(plan) == "<MarkPlan: sealed>"
-    for leak in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(SecretLeakError):
-            leak(plan)
-
-
-def test_parts_that_do_not_fit_are_refused() -> None:
-    good = make_plan(16)
-    with pytest.raises(InputError):
-        MarkPlan(
-            good.projection,
-            good.thresholds[:3],
-            good.target_of_region,
-            good.targets,
-            good.weights,
-            NumberFormat.float32,
-        )
-    with pytest.raises(InputError):
-        MarkPlan(
-            good.projection,
-            good.thresholds,
-            good.target_of_region + 1,
-            good.targets,
-            good.weights,
-            NumberFormat.float32,
-        )
 
 
 def test_a_read_only_installation_works_without_a_cache() -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from regionmarker import RegionMarker
-from regionmarker.evidence import Signer, save_evidence
+from regionmarker.evidence import Signer, check_evidence, save_evidence
+from regionmarker.evidence.bundle import manifest_of, plain_json, plain_lines, read_bundle
 from regionmarker.keys.key import Key
 from regionmarker.verification.answers import Answers, Exchange, text_digest
 from regionmarker.verification.judging import judge
@@ -90,3 +91,22 @@ def own_copy(saved, tmp_path):
 def quick_report(monkeypatch, saved):
     """Leave the pictures out where a test is about something else."""
     monkeypatch.setattr("regionmarker.evidence.report.render_report", lambda shown: f"<p>{shown.verdict['outcome']}")
+
+
+def lie(bundle, name, change, *, signer=None) -> str | None:
+    """Change a JSON file, make the manifest fit again as a forger would, and check."""
+    lines = name.endswith(".jsonl")
+    found = read_bundle(bundle)
+    document = found.lines(name) if lines else found.json(name)
+    change(document)
+    (bundle / name).write_bytes(plain_lines(document) if lines else plain_json(document))
+    reseal(bundle)
+    return check_evidence(bundle).failure
+
+
+def reseal(bundle) -> None:
+    for name in ("manifest.sig", "signer.pem"):
+        (bundle / name).unlink(missing_ok=True)
+    found = read_bundle(bundle)
+    files = {name: content for name, content in found.files.items() if name != "manifest.json"}
+    (bundle / "manifest.json").write_bytes(manifest_of(found.disclosure, files))

@@ -20,6 +20,7 @@ from regionmarker.errors import InputError, MissingExtraError, OutsideError
 pytestmark = pytest.mark.usefixtures("quiet_torch")
 
 COUNT = 60
+
 TINY = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "hidden": 32, "max_length": 24, "threads": 1}
 
 
@@ -51,23 +52,6 @@ def test_the_defaults_are_the_published_ones() -> None:
     assert stealer.name == "backbone (bert-base-cased)"
 
 
-def test_an_encoder_is_pooled_and_a_decoder_gives_its_last_token(tiny_bert: str, tiny_qwen2: str) -> None:
-    for folder, pooling in ((tiny_bert, "pooler"), (tiny_qwen2, "last")):
-        network, _ = Backbone(folder, **TINY)._start(16)
-        assert network.pooling == pooling
-        assert (network.first.out_features, network.second.out_features) == (32, 16)
-    network, _ = Backbone(tiny_bert)._start(16)
-    assert network.first.out_features == 16  # as wide as the answers
-
-
-@pytest.mark.parametrize("pooling", ["last", "mean", "first"])
-def test_padding_is_never_seen(pooling: str, tiny_bert: str, tiny_qwen2: str) -> None:
-    for folder in (tiny_bert, tiny_qwen2):
-        network, _ = Backbone(folder, pooling=pooling)._start(16)
-        tokens = [[5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15, 16, 17]]
-        assert np.allclose(network.answers(tokens, 2)[0], network.answers(tokens[:1], 1)[0], atol=1e-6)
-
-
 def test_all_weights_are_trained(tiny_bert: str, material: Any) -> None:
     import torch
 
@@ -97,9 +81,6 @@ def test_torchs_own_randomness_is_left_alone(tiny_bert: str, material: Any) -> N
     Backbone(tiny_bert, **(TINY | {"epochs": 1})).steal(*material)
     assert torch.equal(torch.rand(3), expected)
     assert torch.get_num_threads() == threads
-
-
-# ---- killed and resumed
 
 
 @pytest.fixture(scope="module")
@@ -190,9 +171,6 @@ def test_a_damaged_state_is_named(tiny_bert: str, material: Any, tmp_path: Path)
         Backbone(tiny_bert, **TINY, checkpoint=state).steal(*material)
 
 
-# ---- stopping
-
-
 def test_it_stops_early_and_keeps_its_best_state(tiny_bert: str, material: Any) -> None:
     noise = np.random.default_rng(0).standard_normal((COUNT, 16)).astype(np.float32)  # nothing to learn
     model = Backbone(tiny_bert, **(TINY | {"epochs": 40, "patience": 2})).steal(material[0], noise)
@@ -223,9 +201,6 @@ def test_a_loss_that_rises_is_divergence_too(tiny_bert: str) -> None:
         training.run(lambda: 0.5)
 
 
-# ---- what is refused
-
-
 def test_bad_options_are_refused() -> None:
     for options in ({"epochs": 0}, {"batch_size": 0}, {"patience": 0}, {"checkpoint_every": 0}, {"hidden": 0}):
         with pytest.raises(InputError, match=next(iter(options))):
@@ -237,44 +212,10 @@ def test_bad_options_are_refused() -> None:
         load_stealer("backbone")
 
 
-def test_a_decoder_has_no_pooled_output(tiny_qwen2: str, material: Any) -> None:
-    with pytest.raises(InputError, match="has no pooled output"):
-        Backbone(tiny_qwen2, pooling="pooler").steal(*material)
-
-
-def test_models_that_cannot_be_loaded_are_named(tmp_path: Path, material: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="there is no folder /no/such/model"):
-        Backbone("/no/such/model").steal(*material)
-    with pytest.raises(InputError, match=f"cannot load the model {tmp_path}"):
-        Backbone(str(tmp_path)).steal(*material)
-
-    def unreachable(*args: Any, **options: Any) -> None:
-        raise OSError("no route to the hub")
-
-    monkeypatch.setattr("transformers.AutoModel.from_pretrained", unreachable)
-    with pytest.raises(OutsideError, match="cannot load the model someone/some-model: no route to the hub"):
-        Backbone("someone/some-model").steal(*material)
-
-
-def test_an_encoder_with_a_decoder_is_refused(tiny_bert: str, tmp_path: Path, material: Any) -> None:
-    import shutil
-
-    from transformers import T5Config, T5Model
-
-    folder = tmp_path / "t5"
-    shutil.copytree(tiny_bert, folder)
-    T5Model(T5Config(vocab_size=50, d_model=8, d_ff=8, d_kv=4, num_layers=1, num_heads=2)).save_pretrained(folder)
-    with pytest.raises(InputError, match="is an encoder with a decoder"):
-        Backbone(str(folder)).steal(*material)
-
-
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda name: None if name == "transformers" else object())
     with pytest.raises(MissingExtraError, match=r'transformers is not installed: pip install "regionmarker\['):
         load_stealer("backbone:bert-base-cased")
-
-
-# ---- going on with a copy
 
 
 @pytest.fixture
@@ -341,9 +282,6 @@ def test_a_damaged_copy_is_named(stolen: Any, tmp_path: Path) -> None:
         BackboneModel.load(tmp_path / "copy")
     with pytest.raises(OutsideError, match="nothing was changed"):
         stolen.save(tmp_path / "copy" / "regionmarker.json" / "deeper")
-
-
-# ---- the real thing, on very few texts
 
 
 def test_the_real_minilm_learns(texts: list[str], served: np.ndarray) -> None:

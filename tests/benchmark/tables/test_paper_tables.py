@@ -49,9 +49,3 @@ def test_a_copy_that_was_trained_on_stands_beside_the_papers(result_row):
     assert line[:2] == ("SST-2", "finetune:limit=9,enron: head, 4000 queries, RegionMarker")
     place = table.columns.index("Δcos %")
     assert line[place + 1] == "5.49 ± 0.54"
-
-
-def test_the_papers_numbers_make_no_table_of_their_own(result_row):
-    names = {table.name for table in make_tables([result_row("wet"), result_row("wet", "shift:100")])}
-    assert "main-sst2" in names
-    assert not names & {"dimension-wise", "ablations", "reducers", "fine-tuning", "stealers"}
