@@ -23,7 +23,7 @@ from regionmarker.verification.decoy_test import (
 )
 from regionmarker.verification.ledger import correction
 from regionmarker.verification.power import ENOUGH
-from regionmarker.verification.verdict import INCONCLUSIVE, INFRINGEMENT, NO_EVIDENCE
+from regionmarker.verification.verdict import outcome_of
 
 _CLOSE = 1e-9
 
@@ -175,8 +175,7 @@ def _power(bundle: Bundle) -> str:
 def _outcome(bundle: Bundle) -> str:
     verdict = bundle.json(VERDICT)
     power = verdict["power"]
-    enough = power is None or power["enough"]
-    right = INFRINGEMENT if verdict["p_value"] <= verdict["judged_at"] else NO_EVIDENCE if enough else INCONCLUSIVE
+    right = outcome_of(verdict["p_value"], verdict["judged_at"], enough=power is None or power["enough"])
     need(
         verdict["outcome"] == right, f"{VERDICT}: the outcome is {verdict['outcome']!r}, but the numbers say {right!r}"
     )

@@ -24,17 +24,9 @@ from regionmarker.verification.asking import ask
 from regionmarker.verification.decoy_test import DecoyTest, holm
 from regionmarker.verification.examination import Examination, scores_digest
 from regionmarker.verification.paper_statistics import PaperStatistics, paper_statistics
-from regionmarker.verification.power import Power, estimate_power
+from regionmarker.verification.power import estimate_power
 from regionmarker.verification.questions import DEFAULT_BUDGET, keys_of
-from regionmarker.verification.verdict import (
-    INCONCLUSIVE,
-    INFRINGEMENT,
-    NO_EVIDENCE,
-    Basis,
-    OtherKey,
-    Verdict,
-    cautions,
-)
+from regionmarker.verification.verdict import Basis, OtherKey, Verdict, cautions, outcome_of
 
 _RECHECKED = 64
 _SAME_EMBEDDING = 0.999
@@ -142,7 +134,7 @@ def judge(
     found = estimate_power(key, questions, judged_at) if power else None
     created = datetime.now(UTC)
     verdict = Verdict(
-        outcome=_outcome(first.p_value, judged_at, found),
+        outcome=outcome_of(first.p_value, judged_at, enough=found is None or found.enough),
         p_value=first.p_value,
         level=level,
         judged_at=judged_at,
@@ -224,12 +216,6 @@ def _named(key: Key, answers: Answers, probes: TextSet | None, ledger: Path | No
         if alone:
             raise
         raise InputError(f"key {key.id} of the ring: {error}; or judge by one key alone (--key-id)") from error
-
-
-def _outcome(p_value: float, judged_at: float, power: Power | None) -> str:
-    if p_value <= judged_at:
-        return INFRINGEMENT
-    return INCONCLUSIVE if power is not None and not power.enough else NO_EVIDENCE
 
 
 def _paper(basis: Basis) -> PaperStatistics:

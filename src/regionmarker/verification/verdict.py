@@ -151,6 +151,19 @@ class Verdict:
         )
 
 
+def outcome_of(p_value: float, judged_at: float, *, enough: bool) -> str:
+    """Return the outcome; ``enough`` says whether the run could have caught a good copy, as far as that is known.
+
+    Examples
+    --------
+    >>> outcome_of(1e-6, 1e-3, enough=True), outcome_of(0.4, 1e-3, enough=False)
+    ('infringement', 'inconclusive')
+    """
+    if p_value <= judged_at:
+        return INFRINGEMENT
+    return NO_EVIDENCE if enough else INCONCLUSIVE
+
+
 def cautions(
     key: Key, answers: Answers, power: Power | None, judged: datetime, *, other_keys: int = 0
 ) -> tuple[str, ...]:
