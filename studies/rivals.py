@@ -38,7 +38,7 @@ def of_choice(z: np.ndarray, chosen: Sequence[int]) -> float:
     return float(z[np.arange(len(chosen)), list(chosen)].sum() / np.sqrt(len(chosen)))
 
 
-def random_text_scores(defense: Any, thief: HeadModel, features: Any, counts: TokenCounts, seed: int) -> np.ndarray:
+def random_text_scores(defense: Any, copy: HeadModel, features: Any, counts: TokenCounts, seed: int) -> np.ndarray:
     """Score by salads: trigger words against other words of the same frequency, aligned and whitened like the rest."""
     band = counts.candidates(defense.options.low, defense.options.high)
     hits = defense._counter(band)  # which words of the band trigger which mark
@@ -46,7 +46,7 @@ def random_text_scores(defense: Any, thief: HeadModel, features: Any, counts: To
 
     def mean_answer(words: list[str]) -> np.ndarray:
         return np.asarray(
-            thief.apply(features(random_word_texts(words, RANDOM_TEXTS, defense.options.full, rng))).mean(axis=0)
+            copy.apply(features(random_word_texts(words, RANDOM_TEXTS, defense.options.full, rng))).mean(axis=0)
         )
 
     control = mean_answer([word for word, hit in zip(band, hits.any(axis=1), strict=True) if not hit])
@@ -54,7 +54,7 @@ def random_text_scores(defense: Any, thief: HeadModel, features: Any, counts: To
     groups = [[word for word, hit in zip(band, hits[:, mark], strict=True) if hit] for mark in marks]
     shift = np.stack([mean_answer(group) - control for group in groups])  # (R, D')
     pulls, texts = defense._target_scores, (*defense._pool.texts, *defense._natural.texts)
-    S = thief.apply(features(list(texts)))
+    S = copy.apply(features(list(texts)))
     raw = to_clean_space(shift, pulls._clean, S - S.mean(axis=0)) @ (pulls._candidates - pulls._clean.centre).T
     return standardised(raw, pulls._covariates, np.ones(raw.shape[1], dtype=bool))
 
@@ -68,19 +68,19 @@ def measure(
     defense: Any = load_defense(spec, seed=seed, counts=counts).fit([texts[row] for row in kept], clean[kept])
     queries = [texts[row] for row in bought]
     head = FrozenHead(seed=seed, hidden=hidden)
-    thief = head.steal_from_features(features(queries), defense.transform(clean[bought], queries))
+    copy = head.steal_from_features(features(queries), defense.transform(clean[bought], queries))
     probes = tuple(defense.probes())
-    finding = defense.judge(Answers("thief", probes, thief.apply(features(list(probes)))))
+    finding = defense.judge(Answers("thief", probes, copy.apply(features(list(probes)))))
     z = finding.scores
     alone = both = np.nan
     if isinstance(defense, TriggerWordDefense):
-        extra = random_text_scores(defense, thief, features, counts, seed)
+        extra = random_text_scores(defense, copy, features, counts, seed)
         alone = of_choice(extra, finding.chosen)
         together = standardised(z + extra, np.empty((z.shape[1], 0)), np.ones(z.shape[1], dtype=bool))
         both = of_choice(together, finding.chosen)
     published = finding.published
     found = (finding.p_value <= 1e-3, of_choice(z, finding.chosen), alone, both, published.p_value < 0.05)
-    return [float(value) for value in (*found, published.delta_cos, thief.fidelity.cosine)]
+    return [float(value) for value in (*found, published.delta_cos, copy.fidelity.cosine)]
 
 
 def main() -> None:

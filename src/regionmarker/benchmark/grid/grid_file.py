@@ -54,40 +54,40 @@ class Block:
 
     def cells(self) -> Iterator[Cell]:
         """Yield the cells, those that share most next to each other."""
-        for seed, corpus, queries, stealer, attacks, defense, suspect in product(
-            self.seeds, self.corpora, self.queries, self.stealers, self.attacks, self.defenses, self.suspects
-        ):
-            for values in product(*(values for _, values in self.parameters)):
-                chosen = dict(zip((name for name, _ in self.parameters), values, strict=True))
-                filled = _filled(chosen, seed)
-                cell = Cell(
+        names = [name for name, _ in self.parameters]
+        lists: list[tuple[Any, ...]] = [
+            self.seeds, self.corpora, self.queries, self.stealers, self.attacks, self.defenses, self.suspects,
+            *(values for _, values in self.parameters),
+        ]  # fmt: skip
+        for seed, corpus, queries, stealer, attacks, defense, suspect, *values in product(*lists):
+            chosen = dict(zip(names, values, strict=True))
+            used = " ".join((defense, stealer, *attacks))
+            yield _without_needless(
+                Cell(
                     corpus=corpus,
                     provider=self.provider,
-                    defense=filled(defense),
-                    attacks=tuple(filled(attack) for attack in attacks if attack != "none"),
-                    stealer=filled(stealer),
+                    defense=_filled(defense, chosen, seed),
+                    attacks=tuple(_filled(attack, chosen, seed) for attack in attacks if attack != "none"),
+                    stealer=_filled(stealer, chosen, seed),
                     suspect=suspect,
                     queries=queries,
                     seed=seed,
                     public=self.public,
                     limit=self.limit,
-                    parameters=tuple(sorted((name, value) for name, value in chosen.items() if f"{{{name}}}" in
-                                            " ".join((defense, stealer, *attacks)))),
-                )  # fmt: skip
-                yield _plain(cell)
+                    parameters=tuple(sorted((name, value) for name, value in chosen.items() if f"{{{name}}}" in used)),
+                )
+            )
 
 
-def _filled(chosen: Mapping[str, Parameter], seed: int) -> Any:
-    def fill(spec: str) -> str:
-        try:
-            return spec.format(**chosen, seed=seed)
-        except (KeyError, IndexError, ValueError) as error:
-            raise InputError(f"the spec {spec!r} wants {error}, which is no parameter of its block") from None
-
-    return fill
+def _filled(spec: str, chosen: Mapping[str, Parameter], seed: int) -> str:
+    """Return a spec with the parameters' values in the place of their names."""
+    try:
+        return spec.format(**chosen, seed=seed)
+    except (KeyError, IndexError, ValueError) as error:
+        raise InputError(f"the spec {spec!r} wants {error}, which is no parameter of its block") from None
 
 
-def _plain(cell: Cell) -> Cell:
+def _without_needless(cell: Cell) -> Cell:
     """Leave away what cannot matter, so that equal cells are equal: who buys nothing is not attacked."""
     if cell.suspect == UNMARKED and cell.unmarked:
         cell = replace(cell, suspect=COPY)  # without a mark it is the same copy
