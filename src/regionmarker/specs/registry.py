@@ -67,13 +67,11 @@ class Registry:
         """Load a part by its spec; an object that is one already is returned as it is."""
         if not isinstance(spec, str):
             return self._checked(spec, options)
-        written: dict[str, Any] = {}
-        if self.options_behind:
-            spec, written = split_options(spec)
-            for name in sorted(written.keys() & options.keys()):
-                raise InputError(
-                    f"the option {name} stands in the {self.kind}'s spec and was given besides: give it once"
-                )
+        spec, written = split_options(spec) if self.options_behind else (spec, {})
+        if twice := sorted(written.keys() & options.keys()):
+            raise InputError(
+                f"the option {twice[0]} stands in the {self.kind}'s spec and was given besides: give it once"
+            )
         head, _, text = spec.partition(":")
         found = self.find(head)
         try:
