@@ -26,7 +26,7 @@ from regionmarker.files import lock_folder
 
 RENEW_SECONDS = 10.0
 STALE_SECONDS = 60.0
-_PREFIX = "regionmarker-spool-"
+_PREFIX = "regionmarker-spool-"  # as in 0.1.0, so that what its killed jobs left is removed too
 
 
 class RemoteStorage:
