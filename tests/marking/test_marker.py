@@ -92,7 +92,7 @@ def test_the_order_and_the_blocks_of_the_corpus_do_not_matter(sentences, embeddi
     assert streamed.pool.texts == whole.pool.texts
     assert streamed.reservoir.texts == whole.reservoir.texts
     assert np.abs(streamed.mark.reduction.components - whole.mark.reduction.components).max() < 1e-6
-    assert streamed.regions == whole.regions
+    assert streamed.mark.regions == whole.mark.regions
 
 
 def test_fitting_with_an_encoder_equals_fitting_with_its_embeddings(sentences, embeddings, wordllama):
