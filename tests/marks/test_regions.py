@@ -7,9 +7,21 @@ import pytest
 
 from regionmarker.crypto.secret import Secret
 from regionmarker.errors import InputError
-from regionmarker.marks.regions import draw_normals, draw_regions, region_numbers, region_shares
+from regionmarker.marks import MARKS, SERVED_MARKS
+from regionmarker.marks.regions import (
+    RegionMark,
+    ServedRegions,
+    draw_normals,
+    draw_regions,
+    region_numbers,
+    region_shares,
+)
 
 MASTER = Secret(b"k" * 32)
+
+
+def test_key_files_know_them_by_one_name():
+    assert (MARKS["regions"], SERVED_MARKS["regions"]) == (RegionMark, ServedRegions)
 
 
 @pytest.mark.parametrize(("dimension", "width"), [(1, 2), (4, 4), (4, 32), (12, 256)])
