@@ -109,6 +109,14 @@ def _parquet(path: Path, **columns: Sequence[Any]) -> None:
     pq.write_table(pa.table({name: list(values) for name, values in columns.items()}), path)
 
 
+def unit_rows(count: int, width: int, seed: int = 1) -> np.ndarray:
+    """Draw random rows of unit length, (count, width) float32, without a second copy."""
+    rows = np.random.default_rng(seed).standard_normal((count, width), dtype=np.float32)
+    for start in range(0, count, 4096):
+        rows[start : start + 4096] /= np.linalg.norm(rows[start : start + 4096], axis=1, keepdims=True)
+    return rows
+
+
 def provider_rows(data: Path, name: str) -> tuple[np.ndarray, list[str], np.ndarray]:
     """Return distinct texts that the provider embedded: their rows in the file, the texts, their unit vectors."""
     from regionmarker.corpus import read_columns

@@ -24,7 +24,7 @@ from regionmarker import python_sentences
 from regionmarker.benchmark.defenses import load_defense
 from regionmarker.files import atomic_path
 from regionmarker.verification.answers import Answers
-from studies._study import Command
+from studies._study import Command, unit_rows
 
 PAGE = "docs/results/timing.md"
 SPECS = ("none", "embmarker", "warden", "espew", "wet", "geomark", "regionmarker")
@@ -72,12 +72,6 @@ class Row(NamedTuple):
     vector: float
     verification: float
     asked: int
-
-
-def unit_rows(n: int, width: int, seed: int) -> np.ndarray:
-    """Draw n random rows of unit length, float32."""
-    rows = np.random.default_rng(seed).standard_normal((n, width), dtype=np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def read_texts(data: Path | None, rows: int) -> tuple[str, list[str]]:

@@ -22,7 +22,7 @@ from regionmarker import RegionMarker
 from regionmarker.crypto.secret import Secret
 from regionmarker.marking import engine as engines
 from regionmarker.marks.corpus_summary import CorpusSummary
-from studies._study import Command
+from studies._study import Command, unit_rows
 
 PAGE = "docs/results/performance.md"
 WIDTHS = (256, 384, 768, 1536, 3072)
@@ -39,15 +39,6 @@ def marker_of(width: int, grid: str = "float32") -> RegionMarker:
     texts = [f"text {number}" for number in range(400)]
     marker = RegionMarker(seed=0, pool=64, reservoir=256, grid=grid)
     return marker.fit(texts, embeddings=unit_rows(400, width))
-
-
-def unit_rows(n: int, width: int) -> np.ndarray:
-    """Draw n random rows of unit length, float32, without a second copy."""
-    rows = np.random.default_rng(1).standard_normal((n, width), dtype=np.float32)
-    for start in range(0, n, 4096):
-        block = rows[start : start + 4096]
-        block /= np.linalg.norm(block, axis=1, keepdims=True)
-    return rows
 
 
 def best_of_each(jobs: dict[str, Callable[[], Any]], seconds: float, rounds: int = LEAST_ROUNDS) -> dict[str, float]:

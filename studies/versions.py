@@ -29,7 +29,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from studies._study import Command
+from studies._study import Command, unit_rows
 
 PAGE = "CONTRIBUTING.md"
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,9 +52,7 @@ def marking(key: Path, count: int) -> dict[str, Any]:
     import regionmarker as rm
 
     marker = rm.RegionMarker.load(key)
-    rows = np.random.default_rng(1).standard_normal((count, WIDTH), dtype=np.float32)
-    for start in range(0, count, 4096):
-        rows[start : start + 4096] /= np.linalg.norm(rows[start : start + 4096], axis=1, keepdims=True)
+    rows = unit_rows(count, WIDTH)
     out, row = np.zeros_like(rows), rows[:1].copy()
     copy, mark, single = best_of(
         lambda: np.copyto(out, rows),
@@ -80,7 +78,7 @@ def best_of(*jobs: Callable[[], object]) -> list[float]:
 def gateway(key: Path, _count: int) -> dict[str, Any]:
     """Return the server's milliseconds of processor time for a POST, by its number of texts."""
     from studies.gateway.load import drive, request
-    from studies.gateway.targets import MODEL, stub
+    from studies.gateway.targets import MODEL, processor_seconds, stub
     from studies.gateway.targets import gateway as serving
 
     best = dict.fromkeys(POSTS, float("inf"))
@@ -107,11 +105,6 @@ def _served(port: int, texts: int, model: str) -> bytes:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(urllib.request.Request(url, body, headers), timeout=60) as answer:
         return json.dumps(json.load(answer)["data"]).encode()
-
-
-def processor_seconds(process: int) -> float:
-    """Return the processor time of another process and its threads, to the nanosecond; see clock_getcpuclockid(3)."""
-    return time.clock_gettime((~process << 3) | 2)
 
 
 def make_key(folder: Path) -> None:

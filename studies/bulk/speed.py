@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -23,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from studies._study import Command
+from studies._study import Command, unit_rows
 
 PAGE = "docs/results/bulk-performance.md"
 GIGABYTES = {"throughput": [4.0], "memory": [1.0, 4.0, 16.0], "scaling": [1.0]}
@@ -32,12 +31,9 @@ SHARD_ROWS = 40_000  # about a quarter of a gigabyte
 
 
 def make_key(folder: Path, width: int) -> None:
-    import numpy as np
-
     from regionmarker import RegionMarker
 
-    rows = np.random.default_rng(1).standard_normal((2000, width), dtype=np.float32)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = unit_rows(2000, width)
     texts = [f"text {number}" for number in range(len(rows))]
     RegionMarker(pool=64, reservoir=256, grid="float32").fit(texts, embeddings=rows).save(folder / "key.rmkey")
 
@@ -51,8 +47,7 @@ def make_shards(folder: Path, gigabytes: float, options: Any, *, linked: bool = 
     codec, width, count = options.codec, options.width, options.shard_rows
     source = folder / f"in-{codec}-{gigabytes}"
     source.mkdir()
-    rows = np.random.default_rng(0).standard_normal((count, width), dtype=np.float32)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = unit_rows(count, width, seed=0)
     for shard in range(max(1, round(gigabytes * 1e9 / (4 * count * width)))):
         path = source / f"part-{shard:04d}.parquet"
         if linked and shard:
@@ -118,14 +113,14 @@ def child(what: str, source: Path, target: Path, width: int, workers: int | None
         from regionmarker.ray_cluster import import_ray, start_ray
 
         start_ray(import_ray(), num_cpus=workers, include_dashboard=False, object_store_memory=100_000_000)
-    start, before = time.perf_counter(), processor_seconds()
+    start, before = time.perf_counter(), time.process_time()
     if what == "copy":
         copy(source, target)
     else:
         mark(source, target, "ray" if what == "ray" else "local", workers)
     facts = {
         "seconds": time.perf_counter() - start,
-        "processor_seconds": processor_seconds() - before,
+        "processor_seconds": time.process_time() - before,
         "peak_megabytes": peak_megabytes(),
     }
     print(json.dumps(facts))
@@ -135,11 +130,6 @@ def peak_megabytes() -> float:
     """Return this process's own peak; getrusage would count what its parent had in memory when it was started."""
     (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1]) / 1024
-
-
-def processor_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 def run(what: str, source: Path, target: Path, width: int, workers: int | None = None) -> dict[str, float]:

@@ -117,7 +117,6 @@ def memory(pid: int) -> float:
     return float(np.nan)
 
 
-def processor_seconds(pid: int) -> float:
-    """Return the processor time that a process and its threads have used, in seconds."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def processor_seconds(process: int) -> float:
+    """Return the processor time of another process and its threads, to the nanosecond; see clock_getcpuclockid(3)."""
+    return time.clock_gettime((~process << 3) | 2)
