@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -114,3 +116,10 @@ def test_a_stealer_declares_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> No
     assert features_encoder("greedy:openai:http://h/v1#m,seed=3") == "openai:http://h/v1#m"
     assert needs_teacher("greedy,seed=3")
     assert (features_encoder("tokens,seed=3"), needs_teacher("tokens")) == (None, False)
+
+
+def test_a_backbone_is_loaded_without_torch() -> None:
+    """A grid asks every stealer what it needs: that must not cost seconds, nor fail where there is no torch."""
+    code = "import sys; from regionmarker.benchmark.stealers import features_encoder as f; "
+    code += "assert f('backbone:bert-base-cased') is None; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
