@@ -103,7 +103,6 @@ class RowMarker:
         return served
 
     def _bad(self, batch: Any) -> AnyArray:
-        """Say which rows cannot be marked, (n,)."""
         column, width = batch.column(self.column), self.marker.n_features_in_
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         bad = np.zeros(len(batch), dtype=bool)

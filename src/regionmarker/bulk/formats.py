@@ -106,7 +106,6 @@ class ParquetSource:
         self.schema = self._file.schema_arrow
 
     def batches(self, rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows."""
         with reading(self._path):
             yield from self._file.iter_batches(batch_size=rows)
 
@@ -137,14 +136,12 @@ class ArrowSource:
         self.schema = reader.schema
 
     def batches(self, rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows."""
         with reading(self._path):
             for batch in self._batches:
                 for start in range(0, len(batch), rows):
                     yield batch.slice(start, rows)
 
     def writer_options(self, column: str) -> dict[str, Any]:  # noqa: ARG002 - the same for all columns
-        """Return the writer's defaults."""
         return {}
 
 
@@ -161,7 +158,6 @@ class NumpySource:
         self.schema = pa.schema([pa.field(column, pa.list_(value, self._matrix.shape[1]))])
 
     def batches(self, rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows."""
         with reading(self._path):
             for start in range(0, len(self._matrix), rows):
                 block = np.ascontiguousarray(self._matrix[start : start + rows], dtype=self._type)
@@ -182,12 +178,10 @@ class LanceSource:
         self.schema = self._fragment.schema
 
     def batches(self, rows: int) -> Iterator[Any]:
-        """Yield record batches of at most ``rows`` rows."""
         with reading(self._path):
             yield from self._fragment.to_batches(batch_size=rows)
 
     def writer_options(self, column: str) -> dict[str, Any]:  # noqa: ARG002 - the same for all columns
-        """Return the writer's defaults."""
         return {}
 
 

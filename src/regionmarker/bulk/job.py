@@ -97,7 +97,6 @@ class JobPaths:
 
     @classmethod
     def of(cls, job: Job) -> JobPaths:
-        """Open the two ends of a job."""
         source, source_file = _open_source(job.source)
         if source_file is None or not job.target.endswith(".parquet"):
             _refuse_nesting(job)
@@ -117,11 +116,9 @@ class JobPaths:
 
     @property
     def lock(self) -> str:
-        """The file that keeps a second job away."""
         return f"{self.state}/lock"
 
     def entry(self, shard: Shard) -> str:
-        """Return where a finished shard is written down."""
         return f"{self.state}/entries/{shard.name}.json"
 
     def set_aside(self, shard: Shard) -> tuple[Storage, str]:
@@ -131,7 +128,6 @@ class JobPaths:
         return open_storage(f"{self.target.where.rstrip('/')}.set-aside"), shard.name
 
     def shards(self) -> tuple[Shard, ...]:
-        """List the shards of the input."""
         found = list_shards(self.source, self.source_file)
         return found if self.target_file is None else (replace(found[0], name=self.target_file),)
 

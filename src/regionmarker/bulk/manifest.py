@@ -31,7 +31,6 @@ class KeyLabel:
 
     @classmethod
     def of(cls, marker: RegionMarker) -> KeyLabel:
-        """Name the key that a marker holds."""
         if "key_" in vars(marker):
             key = marker.key_
             return cls(key.id, None if key.test else commit(key), key.salt.hex() or None, key.test)
@@ -67,14 +66,12 @@ class Entry:
 
     @classmethod
     def refused(cls, shard: Shard, reason: str, input_sha256: str | None = None) -> Entry:
-        """Say why a shard was left out."""
         return cls(
             shard.name, shard.source, shard.part, REFUSED, reason, shard.bytes, shard.stamp, input_sha256,
             None, None, 0, 0, (), None,
         )  # fmt: skip
 
     def to_json(self) -> bytes:
-        """Write the entry."""
         return json.dumps(asdict(self), indent=1, ensure_ascii=False).encode()
 
     @classmethod

@@ -86,32 +86,26 @@ class DigestingFile:
             self._digest.update(data)
 
     def write(self, data: Any) -> int:
-        """Write bytes; the digest follows."""
         whole = data if isinstance(data, bytes) else bytes(data)  # the caller may use its buffer again
         self._file.write(whole)
         self._waiting.put(whole)
         return len(whole)
 
     def tell(self) -> int:
-        """Return how much was written."""
         return self._file.tell()
 
     def flush(self) -> None:
-        """Hand everything to the operating system."""
         self._file.flush()
 
     @property
     def closed(self) -> bool:
-        """Tell whether the file is closed."""
         return self._file.closed
 
     def hexdigest(self) -> str:
-        """Return the SHA-256 of all that was written."""
         self._end_digest()
         return self._digest.hexdigest()
 
     def close(self) -> None:
-        """Close the file."""
         self._end_digest()
         self._file.close()
 

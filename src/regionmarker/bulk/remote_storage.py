@@ -51,11 +51,9 @@ class RemoteStorage:
         self._files, self._root = _file_system(self.where)
 
     def exists(self) -> bool:
-        """Say yes: a store makes its folders by itself."""
         return True
 
     def files(self) -> list[FileInfo]:
-        """List all files below, in order of name."""
         with self._reaching():
             self._files.invalidate_cache()
             found = self._files.find(self._root, detail=True)
@@ -67,7 +65,6 @@ class RemoteStorage:
         )
 
     def info(self, name: str) -> FileInfo | None:
-        """Return what is known of one file; None where there is none."""
         with self._reaching():
             self._files.invalidate_cache()
             try:
@@ -78,7 +75,6 @@ class RemoteStorage:
 
     @contextlib.contextmanager
     def open_local(self, name: str) -> Iterator[Path]:
-        """Give a temporary copy, for as long as the block lasts."""
         with temporary_folder() as folder:
             copy = folder / PurePosixPath(name).name
             with self._reaching():
@@ -90,7 +86,6 @@ class RemoteStorage:
 
     @contextlib.contextmanager
     def new_file(self, folder: str) -> Iterator[Path]:  # noqa: ARG002 - it is written on this machine
-        """Give a path in a temporary folder of this machine."""
         with temporary_folder() as local:
             yield local / "shard.tmp"
 
@@ -102,7 +97,6 @@ class RemoteStorage:
         written.unlink()
 
     def read(self, name: str) -> bytes | None:
-        """Return a small file's content; None where there is none."""
         with self._reaching():
             try:
                 return bytes(self._files.cat_file(self._path(name)))
@@ -110,12 +104,10 @@ class RemoteStorage:
                 return None
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a small file in one step."""
         with self._reaching():
             self._files.pipe_file(self._path(name), content)
 
     def remove(self, name: str) -> None:
-        """Remove a file or a folder with all that is in it, if it is there."""
         with self._reaching(), contextlib.suppress(FileNotFoundError):
             self._files.rm(self._path(name), recursive=True)
 

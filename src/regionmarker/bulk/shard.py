@@ -44,7 +44,6 @@ class SetAsideRows:
         self.reason: str | None = None
 
     def add(self, found: MarkedRows, first_row: int) -> None:
-        """Take in the bad rows of a batch."""
         numbers = [first_row + row for row in found.bad_rows]
         self.reason = self.reason or f"row {numbers[0]} {found.reason}"
         self.first = (*self.first, *numbers)[:_NAMED]

@@ -106,17 +106,14 @@ class LocalStorage:
         self.root = Path(where)
 
     def exists(self) -> bool:
-        """Tell whether the folder is there."""
         return self.root.is_dir()
 
     def files(self) -> list[FileInfo]:
-        """List all files below, in order of name."""
         paths = sorted(path for path in self.root.rglob("*") if path.is_file())
         names = [path.relative_to(self.root).as_posix() for path in paths]
         return [info for name in names if (info := self.info(name)) is not None]
 
     def info(self, name: str) -> FileInfo | None:
-        """Return what is known of one file; None where there is none."""
         try:
             found = (self.root / name).stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -125,11 +122,9 @@ class LocalStorage:
 
     @contextlib.contextmanager
     def open_local(self, name: str) -> Iterator[Path]:
-        """Give the file itself."""
         yield self.root / name
 
     def local_folder(self, name: str) -> Path:
-        """Return the folder itself."""
         return self.root / name
 
     @contextlib.contextmanager
@@ -143,7 +138,6 @@ class LocalStorage:
             path.unlink(missing_ok=True)
 
     def commit(self, written: Path, name: str) -> None:
-        """Move a new file to its name and see both folders to the disk."""
         target = self.root / name
         try:
             sync(written)
@@ -154,21 +148,18 @@ class LocalStorage:
             raise OutsideError(f"cannot write {target}: {error.strerror or error}") from None
 
     def read(self, name: str) -> bytes | None:
-        """Return a small file's content; None where there is none."""
         try:
             return (self.root / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a small file in one step."""
         path = self.root / name
         _make_folder(path.parent)
         with atomic_path(path) as temporary:
             temporary.write_bytes(content)
 
     def remove(self, name: str) -> None:
-        """Remove a file or a folder with all that is in it, if it is there."""
         path = self.root / name
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)

@@ -278,7 +278,6 @@ class LookupEncoder:
         return self._load is not None or all(text in self._row_of for text in texts)
 
     def encode(self, texts: Sequence[str], /) -> Floats:
-        """Answer for texts in order, (n, D)."""
         rows = np.array([self._row_of.get(text, -1) for text in texts], dtype=np.int64)
         found = self._rows[rows]  # a copy
         new = np.flatnonzero(rows < 0)

@@ -49,7 +49,6 @@ class VectorStore:
         self._look_up_encoder()
 
     def get(self, digests: Sequence[bytes]) -> dict[bytes, Floats]:
-        """Return the vectors that are there."""
         found = {}
         for start in range(0, len(digests), _VARIABLES):
             part = digests[start : start + _VARIABLES]
@@ -182,11 +181,9 @@ class MemoryStore:
         self._vectors: dict[bytes, Floats] = {}
 
     def get(self, digests: Sequence[bytes]) -> dict[bytes, Floats]:
-        """Return the vectors that are there."""
         return {digest: self._vectors[digest] for digest in digests if digest in self._vectors}
 
     def put(self, digests: Sequence[bytes], rows: Floats) -> None:
-        """Add vectors."""
         self._vectors.update(zip(digests, rows, strict=True))
         self.width = rows.shape[1]
 
@@ -311,7 +308,6 @@ class CachedEncoder:
 
     @property
     def name(self) -> str:
-        """The name of the encoder inside."""
         return self.encoder.name
 
     def __repr__(self) -> str:

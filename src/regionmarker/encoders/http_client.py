@@ -182,7 +182,6 @@ class ApiKey(httpx2.Auth):
         raise SecretLeakError("an encoder with an API key cannot be copied or pickled: load it again by its spec")
 
     def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response, None]:
-        """Add the header."""
         if self.value:
             request.headers["Authorization"] = f"Bearer {self.value}"
         yield request

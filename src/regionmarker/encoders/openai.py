@@ -93,7 +93,6 @@ class OpenAIEncoder(CheckedEncoder):
 
     @classmethod
     def from_spec(cls, rest: str, **options: Any) -> OpenAIEncoder:
-        """Load ``openai:URL#MODEL``."""
         return cls(*parse_spec(rest), **options)
 
     def close(self) -> None:
@@ -124,7 +123,6 @@ class OpenAIEncoder(CheckedEncoder):
         return decode_answer(body, positions, self.name)
 
     def _ask(self, texts: list[str]) -> bytes:
-        """Ask for one batch."""
         question: dict[str, object] = {"model": self.model, "input": texts}
         if self._asks_base64:
             question["encoding_format"] = "base64"

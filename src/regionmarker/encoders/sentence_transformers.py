@@ -73,7 +73,6 @@ class SentenceTransformersEncoder(CheckedEncoder):
 
     @classmethod
     def from_spec(cls, rest: str, **options: Any) -> SentenceTransformersEncoder:
-        """Load ``sentence-transformers:NAME``."""
         if not rest:
             raise InputError("name a model: sentence-transformers:NAME, such as sentence-transformers:all-MiniLM-L6-v2")
         return cls(rest, **options)

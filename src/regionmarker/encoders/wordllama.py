@@ -55,7 +55,6 @@ class WordLlamaEncoder(CheckedEncoder):
 
     @classmethod
     def from_spec(cls, rest: str, **options: Any) -> WordLlamaEncoder:
-        """Load ``wordllama``, with nothing after the name."""
         if rest:
             raise InputError("the encoder wordllama takes nothing after its name: write wordllama")
         return cls(**options)

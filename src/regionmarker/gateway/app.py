@@ -106,17 +106,14 @@ class Pages:
         return _json(Status("ready"))
 
     async def metrics(self, request: Request) -> Response:
-        """Show Prometheus's metrics to the operator."""
         require_operator(self._gateway, request)
         return Response(self._gateway.metrics_text(), media_type=_METRICS_TYPE)
 
     async def models(self, request: Request) -> Response:
-        """List the models, as OpenAI does."""
         await find_tenant(self._gateway, request.scope)
         return _json(openai.Models("list", [_model(name) for name in self._gateway.models]))
 
     async def model(self, request: Request) -> Response:
-        """Show one model, as OpenAI does."""
         await find_tenant(self._gateway, request.scope)
         name = request.path_params["model"]
         if name not in self._gateway.models:
@@ -124,7 +121,6 @@ class Pages:
         return _json(_model(name))
 
     async def openapi(self, request: Request) -> Response:  # noqa: ARG002
-        """Show the OpenAPI document."""
         return Response(self._document, media_type="application/json")
 
 

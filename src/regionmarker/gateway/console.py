@@ -58,7 +58,6 @@ class Console:
         self._style = _template("console.css")
 
     async def show(self, request: Request) -> Response:
-        """Show the page, or the form to log in."""
         if not self._is_operator(request):
             return self._login_form("")
         return self._page("console.html.jinja", await facts(self._gateway))
@@ -68,7 +67,6 @@ class Console:
         return Response(self._style, media_type="text/css", headers={**_HEADERS, "cache-control": "max-age=3600"})
 
     async def log_in(self, request: Request) -> Response:
-        """Exchange the token for a cookie."""
         _same_site(request)
         if not self._sessions.may_try():
             return self._login_form("Too many attempts: wait a minute.", 429)
@@ -83,7 +81,6 @@ class Console:
         return answer
 
     async def log_out(self, request: Request) -> Response:
-        """Take the cookie back."""
         _same_site(request)
         answer = RedirectResponse("/console", 303, headers=_HEADERS)
         answer.delete_cookie(COOKIE, path="/console", httponly=True, samesite="strict")
@@ -256,7 +253,6 @@ class Sessions:
         self._tried_at = clock()
 
     def is_token(self, given: str) -> bool:
-        """Compare in constant time."""
         return hmac.compare_digest(hashlib.sha256(given.encode()).digest(), self._token)
 
     def may_try(self) -> bool:
@@ -270,11 +266,9 @@ class Sessions:
         return True
 
     def new(self) -> str:
-        """Return the value of a fresh cookie."""
         return self._signed(int(self._clock()) + LASTS_SECONDS)
 
     def is_session(self, value: str) -> bool:
-        """Tell whether a cookie is ours and has not ended."""
         ends = value.partition(".")[0]
         if not (ends.isascii() and ends.isdigit() and len(ends) <= 12):
             return False

@@ -65,7 +65,6 @@ class DriftAlarms:
             self._gauge.labels(kind).set(0)
 
     def regions(self, drifting: bool) -> None:
-        """Say whether traffic has left the fitted regions."""
         self._gauge.labels("regions").set(drifting)
         if drifting:
             self._logger.error("DRIFT: traffic has left the fitted regions", kind="regions")
@@ -119,7 +118,6 @@ class RegionWatch:
         return f"{where} the regions of {'the first traffic seen' if self._learned else 'the corpus'}"
 
     def see(self, key: KeyVersion, clean: Floats) -> None:
-        """Take a few rows of a block (n, D)."""
         if key.version != self._version:
             self._begin(key)
         step = -(-len(clean) // _ROWS_AT_ONCE)
@@ -188,7 +186,6 @@ class Canaries:
 
     @property
     def state(self) -> str:
-        """What the operator reads."""
         return "not asked yet" if self.trouble is None else self.trouble or "the upstream answers as before"
 
     async def check(self) -> None:
@@ -212,7 +209,6 @@ class Canaries:
         self._settle(f"the upstream answers {changed} of {len(TEXTS)} canary texts differently" if changed else "")
 
     async def run(self, every: float = EVERY_SECONDS) -> None:
-        """Ask for ever."""
         while True:
             await self.check()
             await asyncio.sleep(every)
@@ -223,7 +219,6 @@ class Canaries:
             self._alarm(trouble)
 
     def _read(self, key_id: str, width: int) -> Floats | None:
-        """Read the first answers, if they are those of this key."""
         try:
             kept = json.loads(self._file.read_text(encoding="utf-8")) if self._file else {}
             if kept.get("key_id") != key_id or kept.get("texts") != list(TEXTS):

@@ -104,7 +104,6 @@ class EmbeddingsEndpoint:
         return self._dialect.answer(request, answer.vectors, answer.tokens)
 
     def _check(self, request: EmbeddingRequest, key: KeyVersion, tenant: Tenant) -> None:
-        """Check what the body alone does not show."""
         gateway = self._gateway
         if request.model not in gateway.models:
             message = f"the model does not exist here: ask for {gateway.model}"
@@ -238,7 +237,6 @@ class DisconnectWatch:
         self._task.cancel()
 
     def end(self) -> None:
-        """Stop watching: the answer is about to be sent."""
         self._timer.cancel()
         if self._watch is not None:
             self._watch.cancel()

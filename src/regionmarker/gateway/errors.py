@@ -91,7 +91,6 @@ class ApiError(Exception):
         self.kind = kind
 
     def body(self) -> bytes:
-        """Return the body to send."""
         return error_body(self.message, status=self.status, code=self.code, param=self.param)
 
 

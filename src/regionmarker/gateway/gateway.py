@@ -104,11 +104,9 @@ class Gateway:
 
     @property
     def model(self) -> str:
-        """The model's name for clients."""
         return self.models[0]
 
     async def start(self) -> None:
-        """Open the upstream, begin to look for it, and let the watchers run."""
         await self.upstream.start()
         jobs: list[Callable[[], Awaitable[None]]] = [self._look_for_upstream]
         if self._watch_model:
@@ -118,7 +116,6 @@ class Gateway:
         self._tasks = [asyncio.ensure_future(self._run(job)) for job in jobs]
 
     async def stop(self) -> None:
-        """Close everything."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -128,17 +125,14 @@ class Gateway:
             await asyncio.to_thread(self.telemetry.close)
 
     async def reload_key(self) -> None:
-        """Load the key file again, now."""
         if self.key_reloader is not None:
             await self.key_reloader.reload()
 
     def drain(self) -> None:
-        """Say that this gateway is about to stop."""
         self.draining = True
         self.metrics.draining.set(1)
 
     def metrics_text(self) -> bytes:
-        """Return the metrics in Prometheus's text format."""
         key = self.served_key.current()
         self.metrics.show_key(key.key_id, key.version)
         return self.metrics.text()

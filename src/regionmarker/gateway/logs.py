@@ -119,7 +119,6 @@ class RecentErrors:
         self._kept: deque[dict[str, Any]] = deque(maxlen=keep)
 
     def write(self, text: str) -> int:
-        """Pass ``text`` on, whole lines of JSON."""
         for line in text.splitlines():
             if any(f'"{level}"' in line for level in _COMPLAINTS):
                 with contextlib.suppress(orjson.JSONDecodeError):
@@ -129,9 +128,7 @@ class RecentErrors:
         return self._stream.write(text)
 
     def flush(self) -> None:
-        """Pass it on."""
         self._stream.flush()
 
     def latest(self) -> list[dict[str, Any]]:
-        """Return the last warnings and errors, the newest first."""
         return list(reversed(self._kept))

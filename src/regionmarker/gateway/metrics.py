@@ -59,22 +59,18 @@ class Metrics:
         self._used = lru_cache(4096)(self.tokens.labels)
 
     def answered(self, route: str, code: int, tenant: str, seconds: float) -> None:
-        """Count one request."""
         self._answered(route, code, tenant).inc()
         self.duration.observe(seconds)
 
     def served(self, tenant: str, inputs: int, tokens: int, mark_seconds: float) -> None:
-        """Count what one good answer held."""
         self._vectors(tenant).inc(inputs)
         self._used(tenant).inc(tokens)
         self.mark_duration.observe(mark_seconds)
 
     def asked(self, upstream: str, outcome: str, seconds: float) -> None:
-        """Count one question to the upstream."""
         self._asked(upstream, outcome).observe(seconds)
 
     def refused(self, reason: str) -> None:
-        """Count one refusal."""
         self.rejected.labels(reason).inc()
 
     def show_key(self, key_id: str, version: int) -> None:
@@ -83,5 +79,4 @@ class Metrics:
         self.key_info.labels(key_id, str(version)).set(1)
 
     def text(self) -> bytes:
-        """Return all of it in Prometheus's text format."""
         return generate_latest(self.registry)

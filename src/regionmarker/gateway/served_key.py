@@ -50,7 +50,6 @@ class KeyVersion(Sealed):
 
     @property
     def key_id(self) -> str:
-        """The key's public name."""
         return self.marker.serving_.id
 
     @property
@@ -60,12 +59,10 @@ class KeyVersion(Sealed):
 
     @property
     def width(self) -> int:
-        """The embeddings' width D."""
         return self.marker.n_features_in_
 
     @property
     def number_format(self) -> NumberFormat:
-        """The number format of served vectors."""
         return self.marker.serving_.number_format
 
     @property
@@ -189,7 +186,6 @@ class KeyReloader:
         )
 
     async def run(self, every: float = EVERY_SECONDS) -> None:
-        """Look for ever whether the file is another one."""
         while True:
             await asyncio.sleep(every)
             await self.look()

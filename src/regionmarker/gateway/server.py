@@ -88,16 +88,13 @@ class Server(uvicorn.Server):
         )  # fmt: skip
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop listening, and wait for what is under way."""
         await super().shutdown([*(sockets or []), *self._doors])
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
         return int(self.servers[0].sockets[0].getsockname()[1])
 
     async def on_tick(self, counter: int) -> bool:
-        """Return True when it is time to close the door."""
         if self._close_at is not None and time.monotonic() >= self._close_at:
             return True
         return await super().on_tick(counter)

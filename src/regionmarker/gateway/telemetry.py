@@ -90,19 +90,15 @@ class Telemetry:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What every span and every measurement carries."""
         return {OPERATION: EMBEDDINGS, MODEL: self.model}
 
     def metrics(self) -> TelemetryMetrics:
-        """Return metrics that go to OpenTelemetry as well."""
         return TelemetryMetrics(self)
 
     def middleware(self) -> Middleware:
-        """Return what traces the requests of a gateway."""
         return Middleware(Tracing, telemetry=self)
 
     def close(self) -> None:
-        """Send what has gathered."""
         for provider in self._providers:
             provider.shutdown()
 
@@ -115,13 +111,11 @@ class TelemetryMetrics(Metrics):
         self._telemetry = telemetry
 
     def answered(self, route: str, code: int, tenant: str, seconds: float) -> None:
-        """Count one request."""
         super().answered(route, code, tenant, seconds)
         attributes = {**self._telemetry.attributes, STATUS: code, **({ERROR: str(code)} if code >= 500 else {})}
         self._telemetry.server_duration.record(seconds, attributes)
 
     def served(self, tenant: str, inputs: int, tokens: int, mark_seconds: float) -> None:
-        """Count what one good answer held."""
         super().served(tenant, inputs, tokens, mark_seconds)
         self._telemetry.tokens.record(tokens, {**self._telemetry.attributes, TOKEN_TYPE: "input"})
 
@@ -148,7 +142,6 @@ class Tracing:
         self._app, self._telemetry = app, telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request inside its span."""
         if scope["type"] != "http" or scope["path"] != EMBEDDINGS_ROUTE:
             await self._app(scope, receive, send)
             return

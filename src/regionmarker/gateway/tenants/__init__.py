@@ -64,7 +64,6 @@ class OpenLookup:
     _everyone = Tenant("")
 
     async def find(self, api_key: str) -> Tenant | None:  # noqa: ARG002 - any key will do
-        """Return the default tenant."""
         return self._everyone
 
     def record(self, tenant: str, *, requests: int, inputs: int, tokens: int) -> None:

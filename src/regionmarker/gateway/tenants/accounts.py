@@ -112,7 +112,6 @@ class Account:
 
     @property
     def active(self) -> bool:
-        """Whether any API key of this tenant works."""
         return bool(self.api_key_ids)
 
 
@@ -138,11 +137,9 @@ class Accounts:
 
     @classmethod
     def open(cls, address: str) -> Self:
-        """Open a database; see :func:`regionmarker.gateway.tenants.database.open_database`."""
         return cls(open_database(address))
 
     def close(self) -> None:
-        """Let go of the database."""
         self.engine.dispose()
 
     def add(self, name: str, *, limits: Mapping[str, int | None] | None = None, mode: str = "mark") -> str:

@@ -91,11 +91,9 @@ class DatabaseLookup:
 
     @classmethod
     def open(cls, address: str, *, complain: Callable[[Exception | None], None] = lambda _: None) -> Self:
-        """Open a database by its address."""
         return cls(open_database(address), complain=complain)
 
     async def find(self, api_key: str) -> Tenant | None:
-        """Return whose API key this is; ``None`` for nobody's."""
         key_id = api_key_id(api_key)
         if key_id is None:
             return None  # not one of ours: no database is asked
@@ -111,12 +109,10 @@ class DatabaseLookup:
         return await asyncio.shield(asking)  # a client that leaves does not take the answer from the others
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of all tenants; waits for the database."""
         with explained(self.engine), reading(self.engine) as connection:
             return tuple(connection.execute(sa.select(tenants.c.name)).scalars())
 
     def record(self, tenant: str, *, requests: int, inputs: int, tokens: int) -> None:
-        """Count what a tenant used."""
         self.usage.record(tenant, requests=requests, inputs=inputs, tokens=tokens)
 
     async def close(self) -> None:

@@ -96,7 +96,6 @@ class AnswerReader:
         self._limit = count * self._longest + _OTHER_BYTES
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes of the body."""
         self._size += len(chunk)
         if self._size > self._limit:
             raise invalid_answer("too_large", f"the upstream's answer is larger than {self._limit} bytes")
@@ -174,7 +173,6 @@ class AnswerReader:
             self._flush()
 
     def _decode(self) -> None:
-        """Decode into the block what waits for it."""
         coded, self._coded = self._coded, []
         if not coded:
             return

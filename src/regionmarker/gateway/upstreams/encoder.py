@@ -33,15 +33,12 @@ class EncoderUpstream:
         self._count: Callable[[list[str]], int] = getattr(encoder, "count_tokens", _words)
 
     async def start(self) -> None:
-        """Load the model before the first request needs it."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._encoder.encode, ["one text"])
 
     async def is_there(self) -> bool:
-        """Say yes: it is in this process."""
         return True
 
     async def embed(self, request: EmbeddingRequest, width: int, mark_block: MarkBlock) -> UpstreamAnswer:
-        """Embed in the thread, mark here."""
         loop = asyncio.get_running_loop()
         started, outcome = loop.time(), "failed"
         try:
@@ -67,7 +64,6 @@ class EncoderUpstream:
         return self._encoder.encode(texts), self._count(texts)
 
     async def close(self) -> None:
-        """Let the thread end."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 

@@ -66,7 +66,6 @@ class RemoteUpstream:
         self._session: aiohttp.ClientSession | None = None
 
     async def start(self) -> None:
-        """Open the pool of connections."""
         headers = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
         if self._key.reveal():
             headers["authorization"] = f"Bearer {self._key.reveal().decode()}"
@@ -104,7 +103,6 @@ class RemoteUpstream:
             ) from None  # fmt: skip
 
     async def close(self) -> None:
-        """Close the connections."""
         if self._session is not None:
             await self._session.close()
 
@@ -151,7 +149,6 @@ class RemoteUpstream:
     async def _ask(
         self, request: EmbeddingRequest, inputs: Sequence[object], width: int, mark_block: MarkBlock, first: int
     ) -> UpstreamAnswer:
-        """Ask once."""
         loop = asyncio.get_running_loop()
         started, outcome = loop.time(), "cancelled"
         reader = AnswerReader(len(inputs), width, lambda rows, row: mark_block(rows, first + row))

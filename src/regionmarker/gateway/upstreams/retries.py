@@ -29,7 +29,6 @@ class RetryableError(ApiError):
     wait: float | None = None
 
     def after(self, wait: float | None) -> RetryableError:
-        """Return this error with what the upstream asks to wait."""
         self.wait = wait
         return self
 
@@ -50,11 +49,9 @@ class RetryBudget:
         self._left = most
 
     def earn(self) -> None:
-        """Note a good answer."""
         self._left = min(self._most, self._left + self._earned)
 
     def spend(self) -> bool:
-        """Pay for one retry, if there is anything left to pay with."""
         if self._left < 1.0:
             return False
         self._left -= 1.0
