@@ -40,11 +40,9 @@ class Encoder(Protocol):
     @property
     def name(self) -> str:
         """What the key remembers this encoder by."""
-        ...
 
     def encode(self, texts: Sequence[str], /) -> Floats:
         """Embed ``texts`` in order: (len(texts), D) float32, rows of unit length."""
-        ...
 
 
 def as_matrix(embeddings: object, *, width: int | None = None, what: str = "embeddings") -> AnyArray:

@@ -88,12 +88,10 @@ class Opener:
 
     @classmethod
     def passphrase(cls, passphrase: str) -> Opener:
-        """Open with a passphrase."""
         return cls(Lock.PASSPHRASE, Secret(passphrase.encode()))
 
     @classmethod
     def secret(cls, material: Secret) -> Opener:
-        """Open with the bytes of a secret file."""
         if len(material.reveal()) != SECRET_BYTES:
             raise KeyFileError(f"the secret that opens a key must hold exactly {SECRET_BYTES} bytes")
         return cls(Lock.SECRET_FILE, material)

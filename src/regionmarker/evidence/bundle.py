@@ -40,24 +40,20 @@ class Bundle(Sealed):
     files: Mapping[str, bytes]
 
     def read(self, name: str) -> bytes:
-        """Return one file."""
         if name not in self.files:
             raise InputError(f"{name} is missing from {self.path}")
         return self.files[name]
 
     def json(self, name: str) -> Any:
-        """Return one JSON file as plain values."""
         with _readable(name):
             return json.loads(self.read(name))
 
     def lines(self, name: str) -> list[Any]:
-        """Return one file of JSON lines."""
         with _readable(name):
             return [json.loads(line) for line in self.read(name).splitlines()]
 
     @property
     def disclosure(self) -> str:
-        """How much this bundle shows."""
         manifest = self.json(MANIFEST)
         found = manifest.get("level") if isinstance(manifest, dict) else None
         if found not in DISCLOSURES:

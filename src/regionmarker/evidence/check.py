@@ -61,7 +61,6 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether all checks passed."""
         return all(check.ok for check in self.checks)
 
     @property
@@ -70,7 +69,6 @@ class CheckReport:
         return next((check.detail for check in self.checks if not check.ok), None)
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain values."""
         return {**asdict(self), "ok": self.ok, "failure": self.failure}
 
 

@@ -45,12 +45,10 @@ class Replay:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the suspect still answers as the bundle says."""
         return self.same >= MOST * self.sample
 
     @property
     def sentence(self) -> str:
-        """The outcome in one sentence."""
         if self.confirmed:
             return f"{self.suspect} answers {self.same} of {self.sample} texts as the bundle says"
         return (
@@ -59,7 +57,6 @@ class Replay:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain values."""
         return {**asdict(self), "confirmed": self.confirmed, "sentence": self.sentence}
 
 

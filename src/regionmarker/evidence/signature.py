@@ -101,7 +101,6 @@ class Signer(Sealed):
         return public_name(self.public_pem)
 
     def sign(self, message: bytes) -> bytes:
-        """Return the signature, 64 bytes."""
         return self._key.sign(message)
 
 

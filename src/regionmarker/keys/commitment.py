@@ -160,12 +160,10 @@ class OpenedParts(Sealed):
 
     @property
     def statistic(self) -> str:
-        """The statistic that was committed to."""
         return _Reader(self.contents["statistic"]).labels(4)[0]
 
     @property
     def level(self) -> float:
-        """The level that was committed to."""
         return float(_Reader(self.contents["level"]).labels(1)[0])
 
     def key(self, salt: bytes) -> Key:

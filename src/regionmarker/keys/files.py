@@ -134,7 +134,6 @@ class KeyReference:
             raise InputError("give a secret file or an opener, not both")
 
     def open(self, passphrase: str | None = None) -> KeyRing | ServingKey:
-        """Open the key file here."""
         return open_key(self.path, passphrase=passphrase, secret_file=self.secret_file, opener=self.opener)
 
 

@@ -38,7 +38,6 @@ class Settings:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Settings:
-        """Read settings from a key file's document, which may hold more than this version knows."""
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in document.items() if name in known})
 
@@ -65,7 +64,6 @@ class Key(Sealed):
 
     @property
     def width(self) -> int:
-        """The embeddings' width D."""
         return int(self.pool.embeddings.shape[1])
 
     def provider_targets(self) -> tuple[int, ...]:

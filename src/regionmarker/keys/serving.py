@@ -30,20 +30,16 @@ class ServingKey(Sealed):
 
     @property
     def width(self) -> int:
-        """The embeddings' width D."""
         return self.mark.width
 
     @property
     def tenants(self) -> tuple[str, ...]:
-        """The tenants whose targets are here."""
         return self.mark.tenants
 
     def plan(self, tenant: str = "") -> MarkPlan:
-        """Lay out one tenant's marks for an engine."""
         return self.mark.plan(tenant, self.number_format)
 
     def describe(self) -> dict[str, object]:
-        """Return the facts that are not secret: nothing that helps to find or remove the mark."""
         return {
             "key_id": self.id,
             "kind": "serving key" + (" of a TEST key" if self.test else ""),

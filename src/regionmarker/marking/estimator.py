@@ -23,7 +23,6 @@ class Estimator:
         return {name: getattr(self, name) for name in self._parameter_names()}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name."""
         names = self._parameter_names()
         for name, value in params.items():
             if name not in names:

@@ -297,7 +297,6 @@ class NumbaEngine:
     any_size = True
 
     def dithered(self, rows: Floats, number_format: NumberFormat) -> Floats:
-        """Return the rows without the pattern of their number format, (n, D)."""
         bits, found = rows.view(np.uint32), np.empty_like(rows)
         power, unit = (
             np.float32(LIMITS[number_format].least_power),
@@ -307,17 +306,14 @@ class NumbaEngine:
         return found
 
     def may_refuse(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
-        """Say whether any row might have to be refused."""
         return bool(_suspicious(rows, _limits(plan, normalise)))
 
     def regions(self, plan: MarkPlan, rows: Floats, normalise: bool) -> Integers:
-        """Return the region numbers, (n,)."""
         found = np.empty(len(rows), dtype=np.int64)
         _regions(rows, plan.tables.normals, plan.tables.thresholds, found, normalise)
         return found
 
     def write(self, plan: MarkPlan, rows: Floats, target_of_row: Integers | None, out: Floats, normalise: bool) -> bool:
-        """Mark ``rows`` into ``out`` and say whether any row might have to be refused."""
         t = plan.tables
         streamed = out.nbytes >= STREAM_BYTES and not np.may_share_memory(rows, out)
         target_of_row = _NO_TARGETS if target_of_row is None else target_of_row

@@ -20,19 +20,15 @@ class NumpyEngine:
     any_size = False
 
     def dithered(self, rows: Floats, number_format: NumberFormat) -> Floats:
-        """See the protocol."""
         return dithered(rows, number_format)
 
     def may_refuse(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
-        """See the protocol."""
         return bool(is_bad(plan.norm_tolerance, row_norms(rows), normalise).any())
 
     def regions(self, plan: MarkPlan, rows: Floats, normalise: bool) -> Integers:
-        """See the protocol."""
         return _region_numbers(plan, rows.astype(np.float64), _units(row_norms(rows), normalise))
 
     def write(self, plan: MarkPlan, rows: Floats, target_of_row: Integers | None, out: Floats, normalise: bool) -> bool:
-        """See the protocol."""
         norms, e = row_norms(rows), rows.astype(np.float64)  # (n,), (n, D)
         units = _units(norms, normalise)
         if target_of_row is None:

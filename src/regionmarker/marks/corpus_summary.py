@@ -106,14 +106,12 @@ class CorpusSummary:
 
     @property
     def moments(self) -> Moments:
-        """The moments of all rows seen."""
         if self._moments is None:
             raise InputError("the corpus is empty: give at least one text")
         return self._moments
 
     @property
     def width(self) -> int:
-        """The embeddings' width D."""
         return len(self.moments.mean())
 
     @property

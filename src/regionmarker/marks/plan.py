@@ -83,7 +83,6 @@ class MarkPlan(Sealed):
 
     @property
     def width(self) -> int:
-        """D, the number of columns."""
         return int(self.targets.shape[1])
 
     @cached_property

@@ -31,15 +31,12 @@ class Reduction(Protocol):
     @property
     def width(self) -> int:
         """The width k of v."""
-        ...
 
     def reduce(self, embeddings: AnyArray) -> Doubles:
         """Map e (n, D) to v (n, k)."""
-        ...
 
     def arrays(self) -> dict[str, AnyArray]:
         """Return what a key file stores."""
-        ...
 
 
 class LinearReduction:
@@ -59,11 +56,9 @@ class LinearReduction:
 
     @property
     def width(self) -> int:
-        """The width k of v."""
         return len(self.mean) if self.components is None else len(self.components)
 
     def reduce(self, embeddings: AnyArray) -> Doubles:
-        """Map e (n, D) to v (n, k)."""
         centred = embeddings - self.mean
         return centred if self.components is None else np.asarray(centred @ self.components.T)
 
@@ -73,7 +68,6 @@ class LinearReduction:
         return projection, projection @ self.mean
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return what a key file stores."""
         return {"mean": self.mean} if self.components is None else {"mean": self.mean, "components": self.components}
 
 
@@ -88,17 +82,14 @@ class NetworkReduction:
 
     @property
     def width(self) -> int:
-        """The width k of v."""
         return len(self._arrays["bias_2"])
 
     def reduce(self, embeddings: AnyArray) -> Doubles:
-        """Map e (n, D) to v (n, k)."""
         mean, weights_1, bias_1, weights_2, bias_2, centre = (self._arrays[name] for name in self.names)
         hidden = np.tanh(_by_row(embeddings - mean, weights_1) + bias_1)  # (n, h)
         return np.asarray(np.tanh(_by_row(hidden, weights_2) + bias_2) - centre)  # (n, k)
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return what a key file stores."""
         return dict(self._arrays)
 
 
@@ -118,11 +109,9 @@ class NeighbourReduction:
 
     @property
     def width(self) -> int:
-        """The width k of v."""
         return int(self._coordinates.shape[1])
 
     def reduce(self, embeddings: AnyArray) -> Doubles:
-        """Map e (n, D) to v (n, k)."""
         reduced = np.empty((len(embeddings), self.width))
         for start in range(0, len(embeddings), _BLOCK):
             block = np.asarray(embeddings[start : start + _BLOCK], dtype=np.float64)
@@ -141,7 +130,6 @@ class NeighbourReduction:
         return np.asarray(np.einsum("bc,bck->bk", weight, self._coordinates[near]))
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return what a key file stores."""
         return {"reference": self._reference, "coordinates": self._coordinates}
 
 
@@ -166,14 +154,12 @@ class Reducer(Protocol):
 
     def fit(self, summary: CorpusSummary, width: int, seed: int) -> Reduction:
         """Fit a reduction to ``width`` dimensions."""
-        ...
 
 
 class PCA:
     """Top components of the covariance: the paper's choice."""
 
     def fit(self, summary: CorpusSummary, width: int, seed: int) -> LinearReduction:  # noqa: ARG002
-        """Fit on the summary's moments."""
         return LinearReduction("pca", summary.moments.mean(), _top_eigenvectors(summary.moments.covariance(), width))
 
 
@@ -181,7 +167,6 @@ class TruncatedSVD:
     """Top right singular vectors of the uncentred matrix; v is centred all the same, so that regions balance."""
 
     def fit(self, summary: CorpusSummary, width: int, seed: int) -> LinearReduction:  # noqa: ARG002
-        """Fit on the summary's moments."""
         return LinearReduction("svd", summary.moments.mean(), _top_eigenvectors(summary.moments.second_moment(), width))
 
 
@@ -189,7 +174,6 @@ class NoReduction:
     """The paper's ablation: hyperplanes through the origin of the full space, nothing fitted, nothing centred."""
 
     def fit(self, summary: CorpusSummary, width: int, seed: int) -> LinearReduction:  # noqa: ARG002
-        """Return the identity."""
         return LinearReduction("none", np.zeros(summary.width), None)
 
 
@@ -199,7 +183,6 @@ class AutoEncoder:
     hidden = 128
 
     def fit(self, summary: CorpusSummary, width: int, seed: int) -> NetworkReduction:
-        """Train, then keep the encoder half."""
         try:
             from sklearn.neural_network import MLPRegressor
         except ImportError:
@@ -232,7 +215,6 @@ class UMAP:
     """UMAP on the summary's sample (umap-learn), then a deterministic map of new points to their neighbours' places."""
 
     def fit(self, summary: CorpusSummary, width: int, seed: int) -> NeighbourReduction:
-        """Fit on the sample."""
         rows = summary.sample().embeddings
         with warnings.catch_warnings(action="ignore"):  # umap-learn complains of extras that are not needed here
             try:

@@ -155,11 +155,9 @@ class RegionMark(Sealed):
     # ---- what a key file stores, and what may be told
 
     def describe(self) -> dict[str, object]:
-        """Return the facts that are not secret."""
         return asdict(self.settings)
 
     def document(self) -> dict[str, object]:
-        """Return what a key file stores as JSON."""
         return {
             "settings": asdict(self.settings),
             "reduction": self.reduction.kind,
@@ -168,12 +166,10 @@ class RegionMark(Sealed):
         }
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return what a key file stores as arrays."""
         return {"normals": self.normals, "shares": self.shares, **_prefixed(self.reduction)}
 
     @classmethod
     def from_parts(cls, document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> RegionMark:
-        """Rebuild a mark from what :meth:`document` and :meth:`arrays` gave."""
         return cls(
             settings=RegionSettings.from_document(document["settings"]),
             reduction=from_arrays(document["reduction"], _unprefixed(arrays)),
@@ -205,16 +201,13 @@ class ServedRegions(Sealed):
 
     @property
     def width(self) -> int:
-        """The embeddings' width D."""
         return int(self.vectors.shape[1])
 
     @property
     def tenants(self) -> tuple[str, ...]:
-        """The tenants whose targets are here."""
         return tuple(sorted(self.tenant_rows))
 
     def signed_distances(self, embeddings: AnyArray) -> Doubles:
-        """Return n_i . v for every row and hyperplane, (n, d)."""
         if self.projection is not None and self.thresholds is not None:
             return np.asarray(embeddings @ self.projection.T - self.thresholds)
         if self.reduction is None or self.normals is None:
@@ -222,7 +215,6 @@ class ServedRegions(Sealed):
         return np.asarray(self.reduction.reduce(embeddings) @ self.normals.T)
 
     def plan(self, tenant: str, number_format: NumberFormat) -> MarkPlan:
-        """Lay out one tenant's marks for an engine."""
         if tenant and tenant not in self.tenant_rows:
             raise InputError(f"tenant {tenant!r} is not in this serving key: export it again with that tenant")
         rows = (*self.provider_rows, *self.tenant_rows.get(tenant, ()))
@@ -242,11 +234,9 @@ class ServedRegions(Sealed):
         )
 
     def describe(self) -> dict[str, object]:
-        """Return the facts that are not secret."""
         return {"dimension": self.dimension, "strength": self.strength, "tenants": len(self.tenant_rows)}
 
     def document(self) -> dict[str, object]:
-        """Return what a serving key file stores as JSON."""
         names = ("strength", "dimension", "regions", "tenant_regions", "provider_rows")
         return {
             **{name: getattr(self, name) for name in names},
@@ -255,14 +245,12 @@ class ServedRegions(Sealed):
         }
 
     def arrays(self) -> dict[str, AnyArray]:
-        """Return what a serving key file stores as arrays."""
         found = {name: getattr(self, name) for name in ("vectors", "projection", "thresholds", "normals", "shares")}
         found |= {} if self.reduction is None else _prefixed(self.reduction)
         return {name: array for name, array in found.items() if array is not None}
 
     @classmethod
     def from_parts(cls, document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> ServedRegions:
-        """Rebuild a served mark from what :meth:`document` and :meth:`arrays` gave."""
         kind = document["reduction"]
         return cls(
             dimension=document["dimension"],

@@ -65,7 +65,6 @@ class Candidate:
 
     @property
     def regions(self) -> int:
-        """R."""
         return int(max(1, round(self.ratio * 2**self.dimension)))
 
     def __str__(self) -> str:

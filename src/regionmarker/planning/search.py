@@ -51,7 +51,6 @@ class Outcome:
     """Why there is no such key on this corpus; then all else is NaN."""
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain values."""
         plain = asdict(self)
         chosen = plain.pop("candidate")
         return {**chosen, "regions": self.candidate.regions, **{name: _plain(value) for name, value in plain.items()}}
@@ -76,11 +75,9 @@ class Plan:
 
     @property
     def catches(self) -> bool:
-        """Whether the wanted share of such stealers would be caught."""
         return self.recommended is not None and self.recommended.caught >= self.goals.power
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain values."""
         lists = {name: [outcome.to_dict() for outcome in getattr(self, name)] for name in _LISTS}
         return {
             "wishes": asdict(self.goals),
@@ -191,7 +188,6 @@ class _Search:
         return [self._outcome(candidate, trials, self.stealer) for candidate, trials in found.items()]
 
     def outcome(self, candidate: Candidate, stealer: PlannedStealer, numbers: range) -> Outcome:
-        """Try one candidate on given keys against one stealer."""
         trials: list[Trial] | str = []
         for number in numbers:
             trials = self._added(trials, candidate, number, stealer)

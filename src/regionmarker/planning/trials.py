@@ -82,7 +82,6 @@ class PlanningCorpus:
 
     @property
     def width(self) -> int:
-        """D."""
         return int(self.embeddings.shape[1])
 
     @cached_property
@@ -202,11 +201,9 @@ class TrialLog:
             raise InputError(f"{path} is damaged: delete it, and the plan starts anew") from None
 
     def get(self, name: str) -> Trial | None:
-        """Return a finished trial."""
         return self._trials.get(name)
 
     def put(self, name: str, trial: Trial) -> None:
-        """Keep a finished trial."""
         self._trials[name] = trial
         if self._path is None:
             return

@@ -59,7 +59,6 @@ class Exchange:
 
     @property
     def count(self) -> int:
-        """How many texts were asked."""
         return len(self.asked)
 
     @property

@@ -158,7 +158,6 @@ class CleanSpace(Sealed):
 
     @cached_property
     def centre(self) -> Floats:
-        """The mean of e, (D,)."""
         return np.asarray(self.e.mean(axis=0))
 
     @cached_property
@@ -173,7 +172,6 @@ class CleanSpace(Sealed):
 
     @cached_property
     def covariance(self) -> Floats:
-        """The covariance of the centred rows, (D, D)."""
         return (self.centred.T @ self.centred / len(self.centred)).astype(np.float32, copy=False)
 
     def unmarked(self, regions: tuple[int, ...]) -> Unmarked:

@@ -116,7 +116,6 @@ class DecoyTest:
         return np.where((places == _MISSING).any(axis=1), 1.0, tail)
 
     def p_value(self, targets: Sequence[int]) -> float:
-        """Return p for the true tuple."""
         return float(self.p_values(np.array([targets]))[0])
 
     def attained(self, level: float) -> float:

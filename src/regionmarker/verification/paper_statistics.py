@@ -57,7 +57,6 @@ class PaperStatistics:
     regions: tuple[RegionStatistics, ...]
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain values."""
         return {**asdict(self), "cannot_say": CANNOT_SAY}
 
 

@@ -56,11 +56,9 @@ class Power:
 
     @property
     def enough(self) -> bool:
-        """Whether the run could have caught a good copy."""
         return self.caught is not None and self.caught <= ENOUGH
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain values."""
         return {**asdict(self), "wanted": WANTED, "enough": self.enough}
 
 

@@ -58,7 +58,6 @@ class Cost:
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> Cost:
-        """Count the cost of ``texts``."""
         tokens = sum(-(-len(text.encode()) // _BYTES_PER_TOKEN) for text in texts)
         return cls(len(texts), sum(map(len, texts)), tokens)
 
@@ -104,11 +103,9 @@ class Questions(Sealed):
 
     @cached_property
     def counts(self) -> dict[int, int]:
-        """How many probes each populated region has."""
         return {region: int((self.regions == region).sum()) for region in self.populated}
 
     def cost(self) -> Cost:
-        """Return what asking costs."""
         return Cost.of(self.texts)
 
 

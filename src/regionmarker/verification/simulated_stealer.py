@@ -201,7 +201,6 @@ class SimulatedCopy:
     features: Floats
 
     def __call__(self, places: Integers) -> Floats:
-        """Answer for texts, (m, D)."""
         return normalised(self.student.answers(self.features[places]))
 
 

@@ -41,28 +41,23 @@ class Suspect(Protocol):
     @property
     def name(self) -> str:
         """What transcripts, caches and reports call this suspect."""
-        ...
 
     @property
     def caches_answers(self) -> bool:
         """Whether answers are kept on disk unless the user says otherwise: those that cost money or time."""
-        ...
 
     @property
     def is_named(self) -> bool:
         """Whether the name tells this suspect from others, as keeping its answers needs."""
-        ...
 
     @property
     def batch_size(self) -> int:
         """How many texts to ask at a time."""
-        ...
 
     def answer(
         self, texts: list[str], positions: Sequence[int], *, width: int | None, on_response: OnResponse
     ) -> Floats:
         """Answer one batch: (n, D') float32. ``positions`` are the texts' numbers, for the messages of errors."""
-        ...
 
 
 class FunctionSuspect:
@@ -88,7 +83,6 @@ class FunctionSuspect:
     def answer(
         self, texts: list[str], positions: Sequence[int], *, width: int | None, on_response: OnResponse
     ) -> Floats:
-        """Answer one batch."""
         given = self._function(texts)
         on_response(texts, array_digest(given))
         return check_answer(given, positions, source=self.name, width=width)
@@ -109,7 +103,6 @@ class EndpointSuspect:
 
     @property
     def name(self) -> str:
-        """The server and the model."""
         return self._encoder.name
 
     @property
@@ -120,7 +113,6 @@ class EndpointSuspect:
     def answer(
         self, texts: list[str], positions: Sequence[int], *, width: int | None, on_response: OnResponse
     ) -> Floats:
-        """Answer one batch, again and again as the failures allow."""
         import stamina
 
         self._encoder.on_response = lambda asked, body: on_response(asked, sha256(body).hexdigest())
@@ -174,7 +166,6 @@ class FileSuspect:
         width: int | None,  # noqa: ARG002 - the file has one width only
         on_response: OnResponse,
     ) -> Floats:
-        """Answer one batch; a text that the file lacks is an error here."""
         found = self._find(texts)
         if np.isnan(found).any():
             place = positions[int(np.argmax(np.isnan(found[:, 0])))]

@@ -65,7 +65,6 @@ class OtherKey:
     infringement: bool
 
     def to_dict(self) -> dict[str, object]:
-        """Return plain values."""
         return asdict(self)
 
 
