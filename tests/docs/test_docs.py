@@ -132,3 +132,24 @@ def test_every_verb_and_option_is_in_the_reference(verb):
     options = [option for parameter in verbs()[verb].params for option in parameter.opts if option.startswith("--")]
     named = set(re.findall(r"--[a-z][a-z-]*", section))
     assert sorted(set(options) - {"--help"} - named) == []
+
+
+def missing_files(text: str) -> list[str]:
+    """The files of Python that a page names and that are not there, from the root or from the package."""
+    named = set(re.findall(r"`(?:python |pytest )?([\w./-]+\.py)\b", text))
+    source = ROOT / "src" / "regionmarker"
+    names = {path.name for path in source.rglob("*.py")}
+    return sorted(
+        name
+        for name in named
+        if not ((ROOT / name).exists() or (source / name).exists() or ("/" not in name and name in names))
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_a_page_names_are_there(page):
+    assert missing_files(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_file_that_is_gone_is_found():
+    assert missing_files("`errors.py`, `marks/regions.py`, `marks/none.py`") == ["marks/none.py"]
