@@ -198,7 +198,6 @@ class SquaredDistance:
         self._targets = targets
 
     def step(self, answers: Sequence[Floats], rows: Integers, /) -> tuple[float, list[Floats]]:
-        """Return the mean loss of a batch and its derivative."""
         (units,), targets = answers, self._targets[rows]
         # For unit rows |u - y|^2 = 2 - 2 u.y, so the derivative of the mean by u is -2 y / b.
         loss = float(2 - 2 * np.einsum("ij,ij->i", units, targets).mean())
@@ -277,7 +276,6 @@ class SimCSE:
         self._temperature = np.float32(temperature)
 
     def step(self, answers: Sequence[Floats], rows: Integers, /) -> tuple[float, list[Floats]]:  # noqa: ARG002
-        """Return the loss of a batch and its derivatives by both views."""
         first, second = answers
         chances = softmax(first @ second.T / self._temperature)  # (b, b)
         own = np.arange(len(first))

@@ -65,7 +65,6 @@ class Compare(TwoAccounts):
         self._check(0 < self.tolerance < 1, f"the tolerance must lie between 0 and 1, but is {self.tolerance}")
 
     def apply(self, stolen: StolenData, /) -> StolenData:
-        """Ask twice and drop what differs."""
         first, second = self.answers(stolen)
         same = row_cosines(first, second) >= 1 - self.tolerance
         if not same.any():
@@ -88,7 +87,6 @@ class Average(TwoAccounts):
     spec: ClassVar[str] = "average"
 
     def apply(self, stolen: StolenData, /) -> StolenData:
-        """Ask twice and take the mean."""
         first, second = self.answers(stolen)
         mean = (first.astype(np.float64) + second) / 2
         return with_directions(stolen.with_vectors(first), mean, attack=self.name)

@@ -185,14 +185,12 @@ class Composed:
 
     @property
     def name(self) -> str:
-        """The names in order."""
         return " then ".join(attack.name for attack in self.attacks)
 
     def __repr__(self) -> str:
         return f"Composed({list(self.attacks)!r})"
 
     def apply(self, stolen: StolenData, /) -> StolenData:
-        """Apply all of them."""
         for attack in self.attacks:
             stolen = attack.apply(stolen)
         return stolen
@@ -221,14 +219,12 @@ class AttackedModel:
 
     @property
     def name(self) -> str:
-        """The model's name, then the attack's."""
         return f"{self.model.name} then {self.attack.name}"
 
     def __repr__(self) -> str:
         return f"AttackedModel({self.model!r}, {self.attack!r})"
 
     def encode(self, texts: Sequence[str], /) -> Floats:
-        """Answer as the model does, attacked."""
         return _row_attack(self.attack)(self.model.encode(texts), texts)
 
 
@@ -246,11 +242,9 @@ class AttackPlan:
     after: tuple[ModelAttack, ...] = ()
 
     def apply(self, stolen: StolenData) -> StolenData:
-        """Attack the stolen data."""
         return self.before.apply(stolen)
 
     def modify(self, model: Encoder) -> Encoder:
-        """Disguise the stolen model, or train it on."""
         for attack in self.after:
             model = attack.modify(model)
         return model

@@ -89,7 +89,6 @@ class CSE(WholeDataAttack):
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
     def apply(self, stolen: StolenData, /) -> StolenData:
-        """Find the directions in the stolen data and remove them from all of it."""
         check_rows_of(stolen, 2, attack=self.name)
         width = stolen.vectors.shape[1]
         if self.components >= width:

@@ -54,7 +54,6 @@ class Compress(WholeDataAttack):
         self._check(whole or 0 < self.keep < 1, f"keep a whole number of components or a share of 1, not {self.keep}")
 
     def apply(self, stolen: StolenData, /) -> StolenData:
-        """Fit the components on the stolen data and train on them."""
         check_rows_of(stolen, 2, attack=self.name)
         width = stolen.vectors.shape[1]
         keep = int(self.keep) if self.keep >= 1 else max(1, round(self.keep * width))
@@ -174,7 +173,6 @@ class Residuals(WholeDataAttack):
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
     def apply(self, stolen: StolenData, /) -> StolenData:
-        """Find the directions in the stolen data and remove them from all of it."""
         check_rows_of(stolen, 3, attack=self.name)
         directions = self.directions(stolen)
         if len(directions) >= stolen.vectors.shape[1]:

@@ -78,7 +78,6 @@ class FineTune(Spec):
         return replace(attack, folder=str(folder)) if here else attack
 
     def modify(self, model: Encoder, /) -> Encoder:
-        """Return the tuned model; the model itself stays as it is."""
         texts, labels = self.texts_and_labels()
         return tune(
             model,

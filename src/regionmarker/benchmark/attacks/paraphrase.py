@@ -91,7 +91,6 @@ class Paraphrase(WholeDataAttack):
         return load_paraphraser(self.by)
 
     def apply(self, stolen: StolenData, /) -> StolenData:
-        """Ask for the paraphrases, and average."""
         check_rows_of(stolen, 1, attack=self.name)
         vectors = stolen.vectors.copy()
         for start in range(0, len(stolen), _BLOCK):
@@ -145,11 +144,9 @@ class StoredParaphrases:
 
     @property
     def name(self) -> str:
-        """The attack's."""
         return self.attack.name
 
     def apply(self, stolen: StolenData, /) -> StolenData:
-        """Keep the texts that have paraphrases, and average over these."""
         return self.attack.apply(stolen.kept(np.array([text in self.known for text in stolen.texts], dtype=bool)))
 
 

@@ -71,7 +71,6 @@ class Perturb(WholeDataAttack):
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
     def apply(self, stolen: StolenData, /) -> StolenData:
-        """Ask for the perturbed texts, and drop a tail."""
         check_rows_of(stolen, 2, attack=self.name)
         scores = self.movements(stolen)
         kept = np.ones(len(stolen), dtype=bool)

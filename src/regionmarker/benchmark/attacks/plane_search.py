@@ -219,7 +219,6 @@ class Angles(WholeDataAttack):
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
     def apply(self, stolen: StolenData, /) -> StolenData:
-        """Drop the rows found."""
         check_rows_of(stolen, 3, attack=self.name)
         count = min(round(self.share * len(stolen)), len(stolen) - 1)
         order = np.argsort(-self.suspicion(stolen), kind="stable")

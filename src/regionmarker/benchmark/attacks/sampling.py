@@ -57,7 +57,6 @@ class Drop(WholeDataAttack):
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
     def apply(self, stolen: StolenData, /) -> StolenData:
-        """Drop the most suspicious rows."""
         check_rows_of(stolen, 2, attack=self.name)
         count = min(round(self.share * len(stolen)), len(stolen) - 1)
         order = np.argsort(-self.suspicion(stolen), kind="stable")
@@ -156,7 +155,6 @@ class Cover(WholeDataAttack):
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
     def apply(self, stolen: StolenData, /) -> StolenData:
-        """Keep some topics."""
         check_rows_of(stolen, 1, attack=self.name)
         numbers, centres = kmeans(normalised(stolen.vectors), min(self.clusters, len(stolen)), self.seed)
         order = np.random.default_rng(self.seed).permutation(len(centres))
@@ -199,7 +197,6 @@ class Mix(WholeDataAttack):
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
 
     def apply(self, stolen: StolenData, /) -> StolenData:
-        """Replace some rows."""
         check_rows_of(stolen, 2, attack=self.name)
         rows = np.random.default_rng(self.seed).permutation(len(stolen))[: max(1, round(self.share * len(stolen)))]
         honest: Floats = PublicMap.of(stolen).fitted[rows].astype(np.float32)

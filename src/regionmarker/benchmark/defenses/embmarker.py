@@ -57,7 +57,6 @@ class NoDefense(TriggerWordDefense):
     title, colour, order = "no defense", "#8a94a6", 0
 
     def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:  # noqa: ARG002
-        """Serve every vector as it is."""
         return self._served(embeddings, texts)
 
     def _mark(self, rows: Doubles, weights: Doubles, texts: Sequence[str]) -> Doubles:  # noqa: ARG002

@@ -110,7 +110,6 @@ class Geomark(BaseDefense):
         return np.asarray((rows @ self._anchors.T >= self._least_cosines).any(axis=1))
 
     def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:  # noqa: ARG002
-        """Mark the rows inside the balls; all others are served as they are."""
         served = self._served(embeddings, texts)
         rows, weight = np.flatnonzero(self._inside(served)), self.options.strength
         marked = (1.0 - weight) * served[rows].astype(np.float64) + weight * self._target
@@ -127,12 +126,10 @@ class Geomark(BaseDefense):
         return np.asarray(1.0 - ndtr((self._least_cosines - believed) / blur).prod(axis=1, keepdims=True))
 
     def probes(self) -> tuple[str, ...]:
-        """Return the pool and the texts near the anchors."""
         self._check_fitted()
         return (*self._pool.texts, *self._near.texts)
 
     def judge(self, answers: Answers, /) -> Finding:
-        """Judge answers that are there already."""
         self._check_fitted()
         known = answers.lookup(self.probes())
         scores = self._target_scores.scores(known, self._memberships(known))  # sees no target

@@ -104,17 +104,14 @@ class RegionDefense(BaseDefense):
         return self
 
     def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:
-        """Mark the rows in the trigger regions; with tenants, those of the account's own as well."""
         rows = self._served(embeddings, texts)
         return self._marker.transform(rows, tenant=account if self.options.tenants else "", out=rows)
 
     def probes(self) -> tuple[str, ...]:
-        """Return the pool, and probes from every populated region."""
         self._check_fitted()
         return self._questions.texts
 
     def judge(self, answers: Answers, /) -> Finding:
-        """Judge answers that are there already."""
         self._check_fitted()
         key = self._marker.key_
         if not self.options.shared:

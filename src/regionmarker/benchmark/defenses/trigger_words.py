@@ -94,7 +94,6 @@ class TriggerWordDefense(BaseDefense):
 
     @classmethod
     def from_spec(cls, text: str, *, seed: int | None = None, counts: TokenCounts | str | Path | None = None) -> Self:
-        """Make the defense from what stands after the colon of a spec."""
         return cls(parse(cls.Options, cls.scheme, text), seed=seed, counts=counts)
 
     # ---- the secret
@@ -154,7 +153,6 @@ class TriggerWordDefense(BaseDefense):
         return np.asarray(np.minimum(self._counter(texts) / self.options.full, 1.0))
 
     def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:  # noqa: ARG002
-        """Mark the vectors of texts with trigger words; all others are served as they are."""
         served = self._served(embeddings, texts)
         weights = self._weights(texts)  # (n, R)
         rows = np.flatnonzero(weights.any(axis=1))
@@ -170,13 +168,11 @@ class TriggerWordDefense(BaseDefense):
     # ---- verification
 
     def probes(self) -> tuple[str, ...]:
-        """Return the pool, the natural probes and all texts of random words, each once."""
         self._check_fitted()
         mixed = (text for group in self._trigger_texts for text in group)
         return tuple(dict.fromkeys((*self._known_texts(), *mixed, *self._benign)))
 
     def judge(self, answers: Answers, /) -> Finding:
-        """Judge answers that are there already."""
         self._check_fitted()
         scores = self._target_scores.scores(answers.lookup(self._known_texts()), self._known_weights)  # sees no target
         return Finding.of(scores, self._chosen, self._published(answers))

@@ -82,7 +82,6 @@ class Wet(BaseDefense):
         return self
 
     def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:  # noqa: ARG002
-        """Multiply every row by T."""
         served = self._served(embeddings, texts)
         for start in range(0, len(served), _BLOCK):
             block = served[start : start + _BLOCK].astype(np.float64)  # NumPy would transform float32 as float32
@@ -96,7 +95,6 @@ class Wet(BaseDefense):
     # ---- verification
 
     def probes(self) -> tuple[str, ...]:
-        """Return the texts whose clean embeddings are kept."""
         self._check_fitted()
         return self._probes.texts
 

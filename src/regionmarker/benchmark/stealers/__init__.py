@@ -25,23 +25,10 @@ from regionmarker.benchmark.stealers.tokens import HashedGrams, TokenBag, TokenB
 from regionmarker.specs import Registry, split_options
 
 __all__ = [
-    "Fidelity",
-    "FrozenHead",
-    "HashedGrams",
-    "HeadModel",
-    "NoisyCopy",
-    "NoisyModel",
-    "TokenBag",
-    "TokenBagModel",
-    "WordLlamaTokens",
-    "features_encoder",
-    "fidelity",
-    "known_stealers",
-    "load_stealer",
-    "needs_teacher",
-    "noisy",
+    "Fidelity", "FrozenHead", "HashedGrams", "HeadModel", "NoisyCopy", "NoisyModel", "TokenBag", "TokenBagModel",
+    "WordLlamaTokens", "features_encoder", "fidelity", "known_stealers", "load_stealer", "needs_teacher", "noisy",
     "pair_correlation",
-]
+]  # fmt: skip
 
 STEALERS = Registry(
     "stealer",

@@ -108,18 +108,15 @@ class Backbone:
 
     @classmethod
     def from_spec(cls, rest: str, **options: Any) -> Backbone:
-        """Load ``backbone:NAME``."""
         if not rest:
             raise InputError("name the backbone: backbone:NAME, such as backbone:bert-base-cased")
         return cls(rest, **options)
 
     @property
     def name(self) -> str:
-        """``backbone (MODEL)``."""
         return f"backbone ({Path(self.model).name if Path(self.model).is_dir() else self.model})"
 
     def steal(self, texts: Sequence[str], targets: Floats, /, *, clean: Floats | None = None) -> BackboneModel:
-        """Train on texts and their targets (n, D'); ``clean`` is for the report and never learnt from."""
         from regionmarker.benchmark.stealers.training import threads
 
         texts, rows = check_training_data(texts, targets)

@@ -46,7 +46,6 @@ class BackboneModel:
         return f"{type(self).__name__}({self.name!r})"
 
     def encode(self, texts: Sequence[str], /) -> Floats:
-        """Answer as the provider would: (n, D') float32, rows of unit length."""
         texts = check_texts(texts)
         if not texts:
             return np.empty((0, self._network.width), dtype=np.float32)

@@ -45,7 +45,6 @@ class HeadModel:
         return normalised(self._network.answers(_check_features(features, len(self._network.centre))))
 
     def encode(self, texts: Sequence[str], /) -> Floats:
-        """Answer as the provider would: (n, D') float32, rows of unit length."""
         if self._encoder is None:
             raise InputError(f"{self.name} was trained on features alone: call apply(features), or give it an encoder")
         if len(texts) == 0:
@@ -186,11 +185,9 @@ class FrozenHead:
 
     @property
     def name(self) -> str:
-        """``head (ENCODER)``."""
         return f"head ({self.features.name})" if self.features is not None else "head (features)"
 
     def steal(self, texts: Sequence[str], targets: Floats, /, *, clean: Floats | None = None) -> HeadModel:
-        """Train on texts and their targets (n, D'); ``clean`` is for the report and never learnt from."""
         if self.features is None:
             raise InputError("this head has no encoder: give FrozenHead(encoder), or call steal_from_features")
         texts, rows = check_training_data(texts, targets)

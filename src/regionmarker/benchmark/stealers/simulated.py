@@ -58,7 +58,6 @@ class NoisyModel:
         return f"{type(self).__name__}({self.name!r})"
 
     def encode(self, texts: Sequence[str], /) -> Floats:
-        """Answer as the teacher does, plus the noise."""
         targets = self._teacher.encode(texts)
         noise = [self._noise(text, targets.shape[1]) for text in texts]
         return noisy(targets, self._wanted, np.stack(noise)) if noise else targets
@@ -117,7 +116,6 @@ class NoisyCopy:
 
     @property
     def name(self) -> str:
-        """``simulated (FIDELITY)``."""
         return f"simulated ({self.fidelity:g})"
 
     def steal(self, texts: Sequence[str], targets: Floats, /, *, clean: Floats | None = None) -> NoisyModel:

@@ -76,7 +76,6 @@ class HashedGrams:
         self.name = f"{letters}-grams" if letters else "words"
 
     def tokens(self, texts: Sequence[str], /) -> list[list[int]]:
-        """Return the numbers of each text's words and letter groups."""
         known: dict[str, list[int]] = {}  # most words come again
         rows = []
         for text in texts:
@@ -124,11 +123,9 @@ class WordLlamaTokens:
 
     @property
     def size(self) -> int:
-        """How many tokens it knows."""
         return int(self._tokenizer.get_vocab_size())
 
     def tokens(self, texts: Sequence[str], /) -> list[list[int]]:
-        """Return the numbers of each text's tokens."""
         return [row.ids for row in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
 
 
@@ -167,7 +164,6 @@ class TokenBagModel:
         return f"{type(self).__name__}({self.name!r})"
 
     def encode(self, texts: Sequence[str], /) -> Floats:
-        """Answer as the provider would: (n, D') float32, rows of unit length."""
         texts = check_texts(texts)
         answers = np.empty((len(texts), len(self._offset)), dtype=np.float32)
         for start in range(0, len(texts), _BATCH):
@@ -224,16 +220,13 @@ class TokenBag:
 
     @classmethod
     def from_spec(cls, rest: str, **options: Any) -> TokenBag:
-        """Load ``tokens`` or ``tokens:VOCABULARY``."""
         return cls(rest, **options) if rest else cls(**options)
 
     @property
     def name(self) -> str:
-        """``token bag (VOCABULARY)``."""
         return f"token bag ({self.vocabulary.name})"
 
     def steal(self, texts: Sequence[str], targets: Floats, /, *, clean: Floats | None = None) -> TokenBagModel:
-        """Train on texts and their targets (n, D'); ``clean`` is for the report and never learnt from."""
         texts, rows = check_training_data(texts, targets)
         truth = check_clean(clean, len(rows))
         parts = split(len(rows), held_out=self.held_out, seed=self.seed, texts=texts)

@@ -43,12 +43,10 @@ class Transformer(torch.nn.Module):
 
     @property
     def width(self) -> int:
-        """D'."""
         return int(self.second.out_features)
 
     @property
     def device(self) -> torch.device:
-        """Where it is."""
         return self.second.weight.device
 
     def head(self) -> dict[str, Tensor]:

@@ -90,14 +90,12 @@ class TableParaphraser:
 
     @classmethod
     def from_spec(cls, rest: str) -> Self:
-        """Load ``table:FILE`` or ``table:FILE@CORPUS``."""
         file, _, corpus = rest.partition("@")
         if not file:
             raise InputError("name the table of paraphrases: table:FILE.parquet or table:FILE.parquet@CORPUS.parquet")
         return cls(f"table:{rest}", read_table(Path(file), Path(corpus) if corpus else None))
 
     def paraphrase(self, texts: Sequence[str], most: int, /) -> list[list[str]]:
-        """Return the first ``most`` of each text."""
         return [list(self._table.get(text, ()))[:most] for text in texts]
 
 

@@ -46,11 +46,9 @@ class ApertiumParaphraser:
 
     @classmethod
     def from_spec(cls, rest: str) -> Self:
-        """Load ``apertium`` or ``apertium:CODE,CODE``."""
         return cls(rest.split(",") if rest else LANGUAGES)
 
     def paraphrase(self, texts: Sequence[str], most: int, /) -> list[list[str]]:
-        """Return one round trip per language."""
         lines = [" ".join(text.split()) for text in check_texts(list(texts))]
         trips = [self.translate(self.translate(lines, f"eng-{code}"), f"{code}-eng") for code in self.languages[:most]]
         return [[trip[place] for trip in trips if trip[place]] for place in range(len(lines))]

@@ -52,7 +52,6 @@ class ChatParaphraser:
 
     @classmethod
     def from_spec(cls, rest: str) -> Self:
-        """Load ``chat:URL#MODEL``."""
         url, _, model = rest.partition("#")
         if not url or not model:
             raise InputError("write chat:URL#MODEL, such as chat:https://api.openai.com/v1#gpt-4o-mini")
@@ -63,7 +62,6 @@ class ChatParaphraser:
         self._server.close()
 
     def paraphrase(self, texts: Sequence[str], most: int, /) -> list[list[str]]:
-        """Ask for ``most`` rewritings of each text."""
         return [self._rewritings(text, most) for text in check_texts(list(texts))]
 
     def _rewritings(self, text: str, most: int) -> list[str]:

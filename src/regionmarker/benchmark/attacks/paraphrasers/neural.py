@@ -40,12 +40,10 @@ class Seq2Seq:
 
     @cached_property
     def tokenizer(self) -> Any:
-        """The tokenizer."""
         return _load("AutoTokenizer", self.tokenizer_name)
 
     @cached_property
     def model(self) -> Any:
-        """The model, ready to answer."""
         return _load("AutoModelForSeq2SeqLM", self.model_name).to(self.device).eval()
 
     def generate(self, texts: Sequence[str], count: int, *, seed: int = 0, **options: Any) -> list[list[str]]:
@@ -107,11 +105,9 @@ class NLLBParaphraser:
 
     @classmethod
     def from_spec(cls, rest: str) -> Self:
-        """Load ``nllb`` or ``nllb:MODEL``."""
         return cls(rest) if rest else cls()
 
     def paraphrase(self, texts: Sequence[str], most: int, /) -> list[list[str]]:
-        """Translate there and back."""
         there = self._translate(check_texts(list(texts)), ENGLISH, self.language, 1)
         return self._translate([outputs[0] for outputs in there], self.language, ENGLISH, most)
 
@@ -171,7 +167,6 @@ class DipperParaphraser:
 
     @classmethod
     def from_spec(cls, rest: str) -> Self:
-        """Load ``dipper`` or ``dipper:MODEL``."""
         return cls(rest) if rest else cls()
 
     def question(self, text: str) -> str:
