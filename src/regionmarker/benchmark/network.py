@@ -52,7 +52,6 @@ class Network(Student):
         return [self.W2, self.b2] if self.W1 is None else [self.W1, self.b1, self.W2, self.b2]
 
     def copied(self) -> Network:
-        """Return a copy that further steps do not touch."""
         first = None if self.W1 is None else self.W1.copy()
         return Network(self.centre, self.scale, first, self.b1.copy(), self.W2.copy(), self.b2.copy())
 
@@ -140,7 +139,6 @@ class Adam:
         self._done = 0
 
     def update(self, slopes: Sequence[Floats]) -> None:
-        """Take one step against the derivatives of a loss by each of the arrays."""
         rate = self._rate if self._steps is None else self._rate * (1 - self._done / self._steps)
         self._done += 1
         first_bias, second_bias = 1 - 0.9**self._done, np.sqrt(1 - self._memory**self._done)

@@ -157,7 +157,6 @@ class Spec:
         return parse(cls, cls.spec, text)  # type: ignore[type-var]
 
     def _check(self, holds: bool, message: str) -> None:
-        """Refuse a value."""
         if not holds:
             raise InputError(f"{self.spec}: {message}")
 

@@ -34,7 +34,6 @@ class TwoAccounts(WholeDataAttack):
         self._check(self.first != self.second, f"the two accounts must differ, but both are {self.first!r}")
 
     def answers(self, stolen: StolenData) -> tuple[Floats, Floats]:
-        """Ask twice."""
         check_rows_of(stolen, 1, attack=self.name)
         return stolen.ask(stolen.texts, self.first), stolen.ask(stolen.texts, self.second)
 

@@ -239,7 +239,6 @@ class Ranks:
         """How far a percentile may be from that of an exact ranking, at the most."""
 
     def __call__(self, cosines: Floats) -> Floats:
-        """Return the percentiles of cosines of any shape."""
         return np.asarray(self._middles[bins(cosines)])
 
 
@@ -255,7 +254,6 @@ class Suspicion:
 
     @property
     def rows(self) -> Integers:
-        """The members of the pairs, each once, in order."""
         return np.union1d(self.first, self.second)
 
 

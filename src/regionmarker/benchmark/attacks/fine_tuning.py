@@ -91,7 +91,6 @@ class FineTune(Spec):
         )
 
     def texts_and_labels(self) -> tuple[list[str], Integers]:
-        """Return the training texts of the corpus and their labels."""
         from regionmarker.benchmark.corpora import FORMATS, data_folder, load_labelled
 
         if Path(self.corpus).suffix not in FORMATS and ("/" in self.corpus or "." in self.corpus):

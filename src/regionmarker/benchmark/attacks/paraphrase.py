@@ -87,7 +87,6 @@ class Paraphrase(WholeDataAttack):
 
     @property
     def paraphraser(self) -> Paraphraser:
-        """What says the same in other words."""
         return load_paraphraser(self.by)
 
     def apply(self, stolen: StolenData, /) -> StolenData:

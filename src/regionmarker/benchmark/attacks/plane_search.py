@@ -59,7 +59,6 @@ class OutsideView:
         return np.asarray((self.coordinates @ q > 0) @ (1 << np.arange(q.shape[1])), dtype=np.int64)
 
     def evidence(self, q: Floats) -> float:
-        """Return the between-region evidence of a frame."""
         return evidence(self.regions(q), self.residuals, 2 ** q.shape[1])
 
 

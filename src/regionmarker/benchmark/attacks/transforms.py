@@ -79,7 +79,6 @@ class Truncate(RowAttack):
             raise InputError(f"truncate must keep a whole number of dimensions or a fraction of 1, not {self.keep}")
 
     def width_out(self, width: int) -> int:
-        """Return how many of ``width`` dimensions stay."""
         kept = self.keep if isinstance(self.keep, int) else max(1, round(self.keep * width))
         if kept > width:
             raise InputError(f"{self.name} needs vectors of at least {kept} dimensions, but these have {width}")
@@ -130,7 +129,6 @@ class Project(RowAttack):
             raise InputError(f"the seed of project must not be negative, but is {self.seed}")
 
     def width_out(self, width: int) -> int:
-        """Return the width that was asked for, or D."""
         return width if self.width is None else self.width
 
     def _apply(self, rows: Doubles) -> Doubles:

@@ -80,7 +80,6 @@ class Corpus:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The distinct texts."""
         return self.data.texts
 
     @property
@@ -90,7 +89,6 @@ class Corpus:
 
     @property
     def all_clean(self) -> Floats:
-        """The clean vectors of :attr:`all_texts`."""
         return np.concatenate([self.clean, self.other[1]]) if self.other else self.clean
 
     @cached_property

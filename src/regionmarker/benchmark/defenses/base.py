@@ -70,7 +70,6 @@ class BaseDefense(Sealed, ABC):
 
     @property
     def name(self) -> str:
-        """The spec that loads it again."""
         return write(self.scheme, self.options, number=str)
 
     def __repr__(self) -> str:
@@ -81,19 +80,16 @@ class BaseDefense(Sealed, ABC):
     # ---- the contract
 
     @abstractmethod
-    def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
-        """Make the secret from a corpus and its clean embeddings (n, D)."""
+    def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self: ...
 
     @abstractmethod
-    def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:
-        """Return what is served for these texts, (n, D') float32, rows of unit length."""
+    def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats: ...
 
     @abstractmethod
     def probes(self) -> tuple[str, ...]:
         """Return every text that :meth:`verify` needs an answer to, each once."""
 
     def verify(self, suspect: Encoder, /) -> Finding:
-        """Ask the suspect, and say whether it was trained on marked vectors."""
         texts = self.probes()
         return self.judge(Answers(suspect.name, texts, suspect.encode(list(texts))))
 
@@ -111,7 +107,6 @@ class BaseDefense(Sealed, ABC):
             raise NotFittedError(f"this {self.scheme} defense has no secret yet: call fit() first")
 
     def _rng(self, *label: str) -> np.random.Generator:
-        """Return the random stream of one label of the secret."""
         return np.random.default_rng(int.from_bytes(subkey(self._master, *label).reveal(), "little"))
 
     def _draw(self, label: str, population: int, count: int = 1) -> tuple[int, ...]:

@@ -76,7 +76,6 @@ class Geomark(BaseDefense):
     Options = GeomarkOptions
 
     def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
-        """Draw the anchors, measure the radii, fix the pool, draw the target."""
         options = self.options
         corpus = self._corpus(texts, embeddings, options.pool + options.anchors)
         nearest = max(1, round(options.share * len(corpus)))

@@ -130,7 +130,6 @@ class SharedKey(Key):
 
     @classmethod
     def of(cls, key: Key) -> Self:
-        """Take over all else from another key."""
         return cls(**{field.name: getattr(key, field.name) for field in fields(Key)})
 
     def provider_targets(self) -> tuple[int, ...]:

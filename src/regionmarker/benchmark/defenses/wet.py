@@ -71,7 +71,6 @@ class Wet(BaseDefense):
     Options = WetOptions
 
     def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
-        """Draw the matrix from the pool, and texts to ask."""
         corpus = self._corpus(texts, embeddings, self.options.probes)
         self._probes = corpus[: self.options.probes]
         check_range("taps", self.options.taps, 1, self._width)

@@ -207,7 +207,6 @@ class TokenCounts:
         return [token for token, count in self.counts.items() if low <= count / self.lines < high and "##" not in token]
 
     def vocabulary(self) -> list[str]:
-        """Return all tokens that are whole words."""
         return [token for token in self.counts if "##" not in token]
 
 

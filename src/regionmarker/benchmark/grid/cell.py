@@ -86,12 +86,10 @@ class Cell:
 
     @property
     def attack(self) -> str:
-        """The attacks as tables name them."""
         return " then ".join(self.attacks) or "none"
 
     @property
     def corpus_id(self) -> CorpusId:
-        """The corpus and who embeds it."""
         return self.corpus, self.provider, self.limit
 
     @property
@@ -140,7 +138,6 @@ class Cell:
         return hashlib.sha256(f"{_DIGEST_VERSION}\n{json.dumps(facts, sort_keys=True)}".encode()).hexdigest()
 
     def columns(self) -> dict[str, Any]:
-        """Return what a row of results says about its cell."""
         return {
             **{name: value for name, value in asdict(self).items() if name != "parameters"},
             "attacks": list(self.attacks),

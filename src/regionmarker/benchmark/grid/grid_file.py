@@ -120,7 +120,6 @@ class Grid:
 
     @classmethod
     def read(cls, path: Path) -> Grid:
-        """Read a grid file."""
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

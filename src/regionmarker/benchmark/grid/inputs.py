@@ -70,7 +70,6 @@ class GridInputs:
             self.counts = (folder / COUNTS).read_bytes()
 
     def corpus(self, cell: Cell) -> Corpus:
-        """Return a cell's corpus."""
         return self.corpora[cell.corpus_id]
 
     def embed(self, cells: Iterable[Cell], encoder: Callable[[str], Encoder]) -> None:
@@ -82,7 +81,6 @@ class GridInputs:
                     self.features[wanted] = encoder(wanted[1]).encode(list(self.corpus(cell).texts))
 
     def digests(self, cells: Iterable[Cell]) -> dict[Cell, str]:
-        """Return the digest of every cell."""
         identities = {name: encoder_identity(spec) for name, spec in self.encoders.items()}
         known: Mapping[str, str] = {**versions(), "counts": hashlib.sha256(self.counts or b"").hexdigest()}
         found = {}

@@ -95,7 +95,6 @@ class Store:
         return row is not None and is_final(row, retry=retry)
 
     def add(self, digest: str, row: Mapping[str, Any]) -> None:
-        """Keep the row of one cell."""
         import pyarrow.parquet as pq
 
         with atomic_path(self._path(digest)) as temporary:
@@ -139,7 +138,6 @@ class Store:
         return self.folder / _CELLS / f"{digest}.parquet"
 
     def _remove_empty(self) -> None:
-        """Leave no folder behind that holds nothing."""
         for folder in (self.folder / _CELLS, self.folder / _CACHE, self.folder):
             with contextlib.suppress(OSError):  # it holds something
                 folder.rmdir()

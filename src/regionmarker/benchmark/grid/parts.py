@@ -114,11 +114,9 @@ class CellParts:
     # ---- what cells share
 
     def corpus(self, cell: Cell) -> Corpus:
-        """Return the cell's corpus."""
         return self.inputs.corpus(cell)
 
     def split(self, cell: Cell) -> Split:
-        """Return who has which texts."""
         return self._split(cell.split)
 
     def _divide(self, cell: Cell) -> Split:
@@ -177,7 +175,6 @@ class CellParts:
         return self.clean(cell) if cell.suspect == PROVIDER else self.encoder(cell, cell.suspect)
 
     def clean(self, cell: Cell) -> LookupEncoder:
-        """Return the provider without any mark."""
         corpus, spec = self.corpus(cell), self._spec(cell.provider)
         if spec.startswith(STORED):  # texts that nobody stored need the provider itself, if the grid names it
             spec = self.inputs.encoders.get(spec.removeprefix(STORED), "")

@@ -110,19 +110,15 @@ class SerialWorkers:
         self._cells: dict[Hashable, Cell] = {}
 
     def start(self) -> list[Hashable]:
-        """There is nothing to start."""
         return ["this process"]
 
     def submit(self, worker: Hashable, cell: Cell) -> None:
-        """Remember the cell."""
         self._cells[worker] = cell
 
     def wait(self) -> list[tuple[Hashable, Row | Died]]:
-        """Compute it."""
         return [(worker, compute(self._cells.pop(worker), self._parts)) for worker in list(self._cells)]
 
-    def close(self) -> None:
-        """There is nothing to end."""
+    def close(self) -> None: ...
 
 
 @dataclass
@@ -145,7 +141,6 @@ class ProcessWorkers:
         self._busy: set[Hashable] = set()
 
     def start(self) -> list[Hashable]:
-        """Start the processes."""
         for number in range(self._count):
             self._workers[number] = self._spawn()
         return list(self._workers)
@@ -161,7 +156,6 @@ class ProcessWorkers:
         return _Worker(process, ours)
 
     def submit(self, worker: Hashable, cell: Cell) -> None:
-        """Send a cell."""
         self._busy.add(worker)
         with contextlib.suppress(OSError):
             self._workers[worker].connection.send(cell)
@@ -189,7 +183,6 @@ class ProcessWorkers:
         return row
 
     def close(self) -> None:
-        """End the processes; their unfinished cells are lost."""
         for name, worker in self._workers.items():
             worker.connection.close()  # one that waits for work ends by itself, and tidies up
             if name in self._busy:

@@ -127,7 +127,6 @@ class BackboneModel:
 
     @classmethod
     def load(cls, folder: str | Path) -> BackboneModel:
-        """Read a copy that :meth:`save` has written."""
         from safetensors.torch import load_file
 
         folder = Path(folder)

@@ -245,7 +245,6 @@ class FrozenHead:
         return best, history
 
     def _batches(self, count: int, rng: np.random.Generator) -> Iterator[Integers]:
-        """Yield the rows of one pass in random order."""
         order = rng.permutation(count)
         return (order[start : start + self.batch_size] for start in range(0, count, self.batch_size))
 

@@ -60,7 +60,6 @@ class Checkpoint:
         self.path, self.digest = Path(path), digest
 
     def save(self, tensors: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-        """Replace the state."""
         from safetensors.torch import save_file
 
         header = {"format": _FORMAT, "digest": self.digest, "state": json.dumps(dict(state))}

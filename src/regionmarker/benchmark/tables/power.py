@@ -156,7 +156,6 @@ class Sweep:
 
     @property
     def symbol(self) -> str:
-        """What the parameter is called."""
         return SYMBOLS.get(self.parameter, self.parameter)
 
 

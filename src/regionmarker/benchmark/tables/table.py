@@ -41,7 +41,6 @@ class Table:
                 raise ValueError(f"{self.name}: a row has {len(row)} entries for {len(self.columns)} columns")
 
     def markdown(self) -> str:
-        """Return the table with its title and its note."""
         lines = [f"### {self.title}", ""]
         lines += [_line(self.columns), "|" + "---|" * len(self.columns), *(_line(row) for row in self.rows)]
         return "\n".join([*lines, *(["", self.note] if self.note else []), ""])
@@ -57,7 +56,6 @@ class Table:
         return "\n".join(lines)
 
     def csv(self) -> str:
-        """Return columns and rows."""
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([self.columns, *self.rows])
         return text.getvalue()
