@@ -79,11 +79,13 @@ def inline(text: str, name: str) -> str:
     return re.sub(r"[ \t]+\n", "\n", text)
 
 
-def panels(count: int, *, across: int = 4, width: float = 2.6, height: float = 2.3) -> tuple[Figure, list[Axes]]:
-    """Return a figure with ``count`` panels, row by row, at most ``across`` of them beside each other."""
+def panels(
+    count: int, *, across: int = 4, width: float = 2.6, height: float = 2.3, total: float | None = None
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure, ``total`` wide if given, with ``count`` panels row by row, at most ``across`` in a row."""
     columns = min(count, across)
     rows = -(-count // columns)
-    figure = Figure(figsize=(max(width * columns, 4.0), height * rows), layout="constrained")
+    figure = Figure(figsize=(total or max(width * columns, 4.0), height * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for unused in axes[count:]:
         unused.set_visible(False)

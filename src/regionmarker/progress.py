@@ -74,23 +74,15 @@ def bar(
     if not shown:
         yield Bar()
         return
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress
 
     columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn() if in_bytes else MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.DownloadColumn() if in_bytes else progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[note]}", markup=False),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
     )
-    with Progress(*columns, console=stderr_console(), transient=transient) as bars:
+    with progress.Progress(*columns, console=stderr_console(), transient=transient) as bars:
         yield Bar(bars, bars.add_task(description, total=total, note=""))

@@ -1,3 +1,1 @@
-"""TODO."""
-
-from __future__ import annotations
+"""Secrets: bytes behind a seal, what is derived from them, and the encrypted envelope of key files."""

@@ -45,12 +45,10 @@ class Bundle(Sealed):
         return self.files[name]
 
     def json(self, name: str) -> Any:
-        with _readable(name):
-            return json.loads(self.read(name))
+        return _parsed(name, self.read(name))
 
     def lines(self, name: str) -> list[Any]:
-        with _readable(name):
-            return [json.loads(line) for line in self.read(name).splitlines()]
+        return [_parsed(name, line) for line in self.read(name).splitlines()]
 
     @property
     def disclosure(self) -> str:
@@ -108,8 +106,7 @@ def write_bundle(
             _pack(stack.enter_context(atomic_path(packed, mode)), whole)
         place = stack.enter_context(_whole_directory(target, 0o777 if disclosure == SUMMARY else 0o700))
         for name in sorted(whole):
-            with _new_file(place / name, mode) as descriptor:
-                _write(descriptor, whole[name])
+            _write_new(place / name, whole[name], mode)
     return target
 
 
@@ -198,27 +195,19 @@ def _whole_directory(target: Path, mode: int) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def _new_file(path: Path, mode: int) -> Iterator[int]:
+def _write_new(path: Path, content: bytes, mode: int) -> None:
     descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
     try:
-        yield descriptor
+        view = memoryview(content)
+        while view:
+            view = view[os.write(descriptor, view) :]
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
-def _write(descriptor: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-@contextlib.contextmanager
-def _readable(name: str) -> Iterator[None]:
+def _parsed(name: str, content: bytes) -> Any:
     try:
-        yield
-    except InputError:
-        raise
+        return json.loads(content)
     except (ValueError, RecursionError):
         raise InputError(f"{name} is damaged: it cannot be read") from None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from regionmarker.evidence.disclosure import DECILES, Curve, ProbeMap
-from regionmarker.plots import GROUPS, GUIDE, INK, MARKED, PLAIN, Axes, Figure, inline, svg
+from regionmarker.plots import GROUPS, GUIDE, INK, MARKED, PLAIN, Axes, Figure, inline, panels, svg
 from regionmarker.vectors import Doubles
 from regionmarker.verification.decoy_test import STEP, bound_distribution
 
@@ -81,8 +81,8 @@ def rank_of(scores: dict[str, Any], place: int) -> int | None:
 @chart
 def pool_ranks(scores: dict[str, Any], names: Sequence[str]) -> Figure:
     """Draw every pool text's score in each region, with the target's marked."""
-    figure, panels = _panels(len(names), 1.9)
-    for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
+    figure, shown = panels(len(names), across=3, height=1.9, total=_WIDE)
+    for place, (axes, name) in enumerate(zip(shown, names, strict=True)):
         z = np.array(scores["lists"][place]) * STEP
         axes.hist(z, bins=40, color=PLAIN)
         rank = rank_of(scores, place)
@@ -91,15 +91,15 @@ def pool_ranks(scores: dict[str, Any], names: Sequence[str]) -> Figure:
         found = "not answered" if rank is None else f"rank {rank} of {scores['pool']}"
         axes.set_title(f"{name}: {found}", loc="left")
         axes.set_xlabel("score z")
-    panels[0].set_ylabel("pool texts")
+    shown[0].set_ylabel("pool texts")
     return figure
 
 
 @chart
 def paper_curves(curves: Sequence[Curve], names: Sequence[str]) -> Figure:
     """Draw the paper's comparison in each region: probes inside against probes outside."""
-    figure, panels = _panels(len(names), 2.1)
-    for axes, name, curve in zip(panels, names, curves, strict=True):
+    figure, shown = panels(len(names), across=3, height=2.1, total=_WIDE)
+    for axes, name, curve in zip(shown, names, curves, strict=True):
         axes.set_title(name, loc="left")
         if curve.outside is None:
             axes.plot(DECILES * 100, DECILES * 100, color=GUIDE, linewidth=1.2)
@@ -110,9 +110,9 @@ def paper_curves(curves: Sequence[Curve], names: Sequence[str]) -> Figure:
             axes.ecdf(curve.inside, color=MARKED, linewidth=1.4, label="inside")
             axes.set_xlabel("cosine to the target")
     summary = not curves or curves[0].outside is None
-    panels[0].set_ylabel("probes inside, %" if summary else "share of probes below")
+    shown[0].set_ylabel("probes inside, %" if summary else "share of probes below")
     if not summary:
-        panels[0].legend(loc="lower right", handlelength=1.2)
+        shown[0].legend(loc="lower right", handlelength=1.2)
     return figure
 
 
@@ -151,13 +151,3 @@ def probe_map(shown: ProbeMap, names: Sequence[str]) -> Figure:
     axes.set(xlabel="distance to one hyperplane", ylabel="distance to another")
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=2)
     return figure
-
-
-def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
-    columns = min(max(count, 1), 3)
-    rows = -(-count // columns)
-    figure = Figure(figsize=(_WIDE, height * rows), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False, sharey=False).ravel()
-    for unused in grid[count:]:
-        unused.set_visible(False)
-    return figure, list(grid[:count])

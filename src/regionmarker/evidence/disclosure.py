@@ -32,13 +32,8 @@ from regionmarker.verification.examination import Examination
 from regionmarker.verification.tracing import Trace
 from regionmarker.verification.verdict import Basis, Verdict
 
-VERDICT, SCORES, TRANSCRIPT, TRACES, REPORT = (
-    "verdict.json",
-    "scores.json",
-    "transcript.jsonl",
-    "traces.json",
-    "report.html",
-)
+VERDICT, SCORES, TRANSCRIPT = "verdict.json", "scores.json", "transcript.jsonl"
+TRACES, REPORT = "traces.json", "report.html"
 POOL, PROBES, ANSWERS, OWN_PROBES = "pool.jsonl", "probes.jsonl", "answers.parquet", "own-probes.parquet"
 OPENED = {SUMMARY: ("statistic", "level"), EXPERT: ("statistic", "level", "encoder"), COURT: PARTS}
 """The parts of the commitment that each level opens. At summary only what is no secret, so that nobody can say that it

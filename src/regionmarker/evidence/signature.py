@@ -65,11 +65,10 @@ class Signer(Sealed):
     def load(cls, path: str | Path) -> Signer:
         """Read a key from a PEM file that only its owner can read."""
         path = Path(path)
+        content = read_owner_only(path)
         try:
-            key = load_pem_private_key(read_owner_only(path).reveal(), password=None)
-        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-            if isinstance(error, InputError):
-                raise
+            key = load_pem_private_key(content.reveal(), password=None)
+        except (ValueError, TypeError, UnsupportedAlgorithm):
             key = None
         if not isinstance(key, Ed25519PrivateKey):
             raise KeyFileError(f"{path} is not a signing key: it must be an Ed25519 private key in PEM, not encrypted")

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from regionmarker.crypto.envelope import (
     HEADER_BYTES,
@@ -41,6 +42,7 @@ from regionmarker.specs import Registry
 
 PASSPHRASE_VARIABLE = "REGIONMARKER_PASSPHRASE"  # noqa: S105 - a name, not a passphrase
 SECRET_FILE_VARIABLE = "REGIONMARKER_SECRET_FILE"  # noqa: S105
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -92,7 +94,8 @@ class KeyRing(Sealed):
         overwrite: bool = False,
     ) -> Path | None:
         """Write the ring to an encrypted file; return the secret file beside it that opens it, if there is one."""
-        return save_ring(Path(path), self.keys, given_opener(passphrase, secret_file), overwrite=overwrite)
+        opener = given_opener(passphrase, secret_file)
+        return _save(Path(path), Secret(dump_ring(self.keys)), Kind.RING, opener, overwrite=overwrite)
 
     @classmethod
     def load(
@@ -167,13 +170,6 @@ def secret_path(path: Path) -> Path:
     return path.with_name(path.name + ".secret")
 
 
-def make_secret(path: Path) -> Path:
-    """Write a new secret beside the key file that it will open."""
-    beside = secret_path(path)
-    write_owner_only(beside, Secret(secrets.token_bytes(SECRET_BYTES)))
-    return beside
-
-
 def given_opener(passphrase: str | None = None, secret_file: str | os.PathLike[str] | None = None) -> Opener | None:
     """Return what the caller or the environment gives to open key files with, if anything."""
     if passphrase is not None and secret_file is not None:
@@ -188,11 +184,6 @@ def given_opener(passphrase: str | None = None, secret_file: str | os.PathLike[s
     return None if secret_file is None else _opener_from_file(Path(secret_file))
 
 
-def save_ring(path: Path, keys: tuple[Key, ...], opener: Opener | None, *, overwrite: bool = False) -> Path | None:
-    """Write a ring; return the secret file beside it that opens it, if there is one."""
-    return _save(path, Secret(dump_ring(keys)), Kind.RING, opener, overwrite=overwrite)
-
-
 def save_serving(path: Path, key: ServingKey, opener: Opener | None, *, overwrite: bool = False) -> Path | None:
     """Write a serving key; return the secret file beside it that opens it, if there is one."""
     return _save(path, Secret(dump_serving(key)), Kind.SERVING, opener, overwrite=overwrite)
@@ -200,20 +191,12 @@ def save_serving(path: Path, key: ServingKey, opener: Opener | None, *, overwrit
 
 def open_ring(path: Path, opener: Opener | None) -> tuple[Key, ...]:
     """Read a ring."""
-    payload = _open(path, Kind.RING, opener)
-    try:
-        return load_ring(payload)
-    except UnreadableError as error:
-        raise KeyFileError(f"cannot open {path}: {error}") from None
+    return _open(path, Kind.RING, opener, load_ring)
 
 
 def open_serving(path: Path, opener: Opener | None) -> ServingKey:
     """Read a serving key."""
-    payload = _open(path, Kind.SERVING, opener)
-    try:
-        return load_serving(payload)
-    except UnreadableError as error:
-        raise KeyFileError(f"cannot open {path}: {error}") from None
+    return _open(path, Kind.SERVING, opener, load_serving)
 
 
 OPENERS = Registry(
@@ -253,10 +236,11 @@ def _save(path: Path, payload: Secret, kind: Kind, opener: Opener | None, *, ove
         raise InputError(f"cannot write {path}: the folder {path.parent} does not exist")
     made = used = None
     if opener is None:
-        beside = used = secret_path(path)
-        if not beside.exists():
-            made = make_secret(path)
-        opener = _opener_from_file(beside)
+        used = secret_path(path)
+        if not used.exists():
+            write_owner_only(used, Secret(secrets.token_bytes(SECRET_BYTES)))
+            made = used
+        opener = _opener_from_file(used)
     try:
         write_owner_only(path, Secret(seal(payload, kind, opener)))
     except BaseException:
@@ -266,12 +250,12 @@ def _save(path: Path, payload: Secret, kind: Kind, opener: Opener | None, *, ove
     return used
 
 
-def _open(path: Path, kind: Kind, opener: Opener | None) -> Secret:
+def _open(path: Path, kind: Kind, opener: Opener | None, load: Callable[[Secret], T]) -> T:
     sealed = read_owner_only(path).reveal()
     if opener is None:
         opener = _default_opener(path, sealed)
     try:
-        return open_envelope(sealed, kind, opener)
+        return load(open_envelope(sealed, kind, opener))
     except UnreadableError as error:
         raise KeyFileError(f"cannot open {path}: {error}") from None
 

@@ -297,11 +297,8 @@ class NumbaEngine:
     any_size = True
 
     def dithered(self, rows: Floats, number_format: NumberFormat) -> Floats:
-        bits, found = rows.view(np.uint32), np.empty_like(rows)
-        power, unit = (
-            np.float32(LIMITS[number_format].least_power),
-            np.float32(2.0 ** -LIMITS[number_format].fraction_bits),
-        )
+        bits, found, limits = rows.view(np.uint32), np.empty_like(rows), LIMITS[number_format]
+        power, unit = np.float32(limits.least_power), np.float32(2.0**-limits.fraction_bits)
         _dither(bits, rows, powers_below(bits), found, power, unit)
         return found
 

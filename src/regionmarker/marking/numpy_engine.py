@@ -74,8 +74,6 @@ def _region_numbers(plan: MarkPlan, e: Doubles, units: Doubles) -> Integers:
     numbers = np.zeros(len(e), dtype=np.int64)
     with np.errstate(invalid="ignore"):
         for bit, threshold in enumerate(plan.thresholds):
-            normal = plan.tables.normals[bit]
-            numbers |= ((e * normal).sum(axis=-1) * units - threshold > 0.0).astype(
-                np.int64
-            ) << bit  # H_i . e - t_i > 0
+            positive = (e * plan.tables.normals[bit]).sum(axis=-1) * units - threshold > 0.0  # H_i . e - t_i > 0
+            numbers |= positive.astype(np.int64) << bit
     return numbers

@@ -219,11 +219,10 @@ def dithered(rows: Floats, number_format: NumberFormat) -> Floats:
     mixed *= np.uint32(SECOND_FACTOR)
     mixed ^= mixed >> np.uint32(16)
     share = mixed.astype(np.float32) * np.float32(2.0**-32) - np.float32(0.5)  # uniform in -1/2 .. 1/2
-    power = np.maximum(powers_below(bits), np.float32(LIMITS[number_format].least_power))
+    limits = LIMITS[number_format]
+    unit = np.maximum(powers_below(bits), np.float32(limits.least_power)) * np.float32(2.0**-limits.fraction_bits)
     with np.errstate(invalid="ignore"):  # infinities become NaN; such rows are refused
-        return np.asarray(
-            bits.view(np.float32) + share * (power * np.float32(2.0 ** -LIMITS[number_format].fraction_bits))
-        )
+        return np.asarray(bits.view(np.float32) + share * unit)
 
 
 def powers_below(bits: NDArray[np.uint32]) -> Floats:

@@ -133,10 +133,8 @@ class RegionMark(Sealed):
         """Return what marking needs and no more, given the targets' places in ``pool`` (M, D)."""
         places = sorted({*provider, *(place for drawn in tenants.values() for place in drawn)})
         row_of = {place: row for row, place in enumerate(places)}
-        linear = isinstance(self.reduction, LinearReduction)
-        projection, thresholds = (
-            self.reduction.fold(self.normals) if isinstance(self.reduction, LinearReduction) else (None, None)
-        )
+        linear = self.reduction if isinstance(self.reduction, LinearReduction) else None
+        projection, thresholds = linear.fold(self.normals) if linear else (None, None)
         return ServedRegions(
             dimension=self.settings.dimension,
             strength=self.settings.strength,

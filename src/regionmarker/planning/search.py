@@ -78,7 +78,7 @@ class Plan:
         return self.recommended is not None and self.recommended.caught >= self.goals.power
 
     def to_dict(self) -> dict[str, object]:
-        lists = {name: [outcome.to_dict() for outcome in getattr(self, name)] for name in _LISTS}
+        names = ("tried", "by_fidelity", "by_queries")
         return {
             "wishes": asdict(self.goals),
             "recommended": None if self.recommended is None else self.recommended.to_dict(),
@@ -87,11 +87,8 @@ class Plan:
             "innocents_convicted": _plain(self.innocents),
             "thief": self.thief,
             "texts": self.texts,
-            **lists,
+            **{name: [outcome.to_dict() for outcome in getattr(self, name)] for name in names},
         }
-
-
-_LISTS = ("tried", "by_fidelity", "by_queries")
 
 
 def _plain(value: object) -> object:

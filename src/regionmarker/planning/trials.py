@@ -21,7 +21,7 @@ from regionmarker.planning.goals import Candidate
 from regionmarker.vectors import Floats, Integers, as_floats, check_rows
 from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.examination import Examination
-from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
+from regionmarker.verification.questions import DEFAULT_BUDGET, least_budget, plan_questions
 from regionmarker.verification.simulated_stealer import (
     SimulatedCopy,
     SimulatedStealer,
@@ -272,8 +272,7 @@ class TrialRunner:
         return replace(key, master=master, mark=mark)
 
     def _test(self, key: Key, copy: SimulatedCopy) -> DecoyTest:
-        least = len(key.pool) + 30 * (len(key.mark.regions) + 1)
-        questions = plan_questions(key, max(DEFAULT_BUDGET, least), seed=0)
+        questions = plan_questions(key, max(DEFAULT_BUDGET, least_budget(key)), seed=0)
         probes, pool = copy(self._places(questions.probes.texts)), copy(self._places(questions.pool.texts))
         return DecoyTest(Examination.simulated(key, questions, probes, pool).scores())
 

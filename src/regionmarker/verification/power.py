@@ -81,13 +81,7 @@ def _training_rows(key: Key, questions: Questions) -> Floats:
 
 
 def _point(
-    key: Key,
-    questions: Questions,
-    clean: Floats,
-    noise: float,
-    level: float,
-    shadows: int,
-    rng: np.random.Generator,
+    key: Key, questions: Questions, clean: Floats, noise: float, level: float, shadows: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return the mean fidelity and the share detected of stealers that see through one amount of noise."""
     student = _Student.drawn_for(clean.shape[1], rng)
