@@ -41,13 +41,13 @@ TEXT = """# What every defense costs
 
 {what}, random unit vectors of width {width}, one thread of {machine}, processor seconds. Set-up is the best of two runs, a
 vector the best of five taken in turn, a verification was timed once. Load average of the machine meanwhile: {load:.0f} on
-{cores} cores, so the figures are rather too high than too low. A plain `np.copyto` of the same vectors took {copy:.2e} s a vector in the same run. From a checkout:
+{cores} cores, so the figures are rather too high than too low. A plain `np.copyto` of the same vectors took {copy:.2e} s per vector in the same run. From a checkout:
 
 ```sh
 {command}
 ```
 
-| defense | set-up, s | s a vector | vectors a second | verification, s | texts asked | paper: s a vector | paper: "detection", s |
+| defense | set-up, s | s per vector | vectors per second | verification, s | texts asked | paper: s per vector | paper: "detection", s |
 |---|---|---|---|---|---|---|---|
 {table}
 

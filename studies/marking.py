@@ -88,7 +88,7 @@ def case(width: int, batch: int, seconds_of_case: float) -> dict[str, Any] | Non
 def table(cases: list[dict[str, Any]]) -> str:
     """Lay the cases out in Markdown."""
     lines = [
-        "| width | batch | copy, us | mark, us | ratio | float16 grid | in place | s a vector | paper's s / ours |",
+        "| width | batch | copy, us | mark, us | ratio | float16 grid | in place | s per vector | paper's s / ours |",
         "|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for found in cases:

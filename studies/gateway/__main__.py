@@ -24,7 +24,7 @@ Server = tuple[str, int, int | None]  # name, port, process
 
 
 def measured(server: Server, message: bytes, connections: int, seconds: float) -> tuple[Outcome, float]:
-    """Load one server; return what clients saw, and its processor time a request in milliseconds."""
+    """Load one server; return what clients saw, and its processor time per request in milliseconds."""
     _, port, pid = server
     drive(port, message, connections=connections, seconds=min(0.5, seconds / 4))
     before = processor_seconds(pid) if pid else 0.0
@@ -67,9 +67,9 @@ def overload(key: Path, work: float, seconds: float) -> None:
         drive(port, message, connections=4, seconds=1.0)
         fits = 2048 // batch
         peak = drive(port, message, connections=fits, seconds=seconds)
-        kind = f"{work * 1e3:g} ms a request" if work else "none"
+        kind = f"{work * 1e3:g} ms per request" if work else "none"
         for name, connections, obedient in (
-            ("as many as fit", fits, True), ("five times, wait as told", 5 * fits, True),
+            ("as many as fit", fits, True), ("five times, wait as asked", 5 * fits, True),
             ("five times, ask again at once", 5 * fits, False),
         ):  # fmt: skip
             run = peak if connections == fits else drive(
