@@ -69,10 +69,8 @@ def _total(bundle: Bundle) -> str:
         return "a target has no answer, so there is no U"
     for row, score in zip(lists, observed, strict=True):
         need(score in row, f"{SCORES}: an observed score is not among its region's scores")
-    total = sum(observed) * STEP
-    need(
-        total == verdict["total"], f"{VERDICT}: U is {verdict['total']:g}, but the observed scores add up to {total:g}"
-    )
+    total, stated = sum(observed) * STEP, verdict["total"]
+    need(total == stated, f"{VERDICT}: U is {stated:g}, but the observed scores add up to {total:g}")
     return f"U = {total:g} is the sum of {regions} observed scores"
 
 
@@ -165,9 +163,8 @@ def _outcome(bundle: Bundle) -> str:
     verdict = bundle.json(VERDICT)
     power = verdict["power"]
     right = outcome_of(verdict["p_value"], verdict["judged_at"], enough=power is None or power["enough"])
-    need(
-        verdict["outcome"] == right, f"{VERDICT}: the outcome is {verdict['outcome']!r}, but the numbers say {right!r}"
-    )
+    stated = verdict["outcome"]
+    need(stated == right, f"{VERDICT}: the outcome is {stated!r}, but the numbers say {right!r}")
     return f"{right}: p = {verdict['p_value']:g}, judged at {verdict['judged_at']:g}"
 
 

@@ -22,7 +22,7 @@ from regionmarker.crypto.secret import Secret
 from regionmarker.keys.key import Key, Settings
 from regionmarker.keys.serving import ServingKey
 from regionmarker.marks.number_format import NumberFormat
-from regionmarker.marks.regions import RegionMark, ServedRegions
+from regionmarker.marks.regions import RegionMark, ServedRegions, arrays_under
 from regionmarker.vectors import AnyArray
 
 FORMAT = 1
@@ -42,7 +42,7 @@ def load_ring(payload: Secret) -> tuple[Key, ...]:
     """Read what :func:`dump_ring` wrote."""
     document, tensors = _load(payload)
     try:
-        return tuple(_key(part, _under(tensors, f"{number}/")) for number, part in enumerate(document["keys"]))
+        return tuple(_key(part, arrays_under(tensors, f"{number}/")) for number, part in enumerate(document["keys"]))
     except (KeyError, TypeError, ValueError, IndexError):
         raise UnreadableError from None
 
@@ -82,9 +82,8 @@ def load_serving(payload: Secret) -> ServingKey:
 
 
 def _key_document(key: Key) -> dict[str, object]:
-    mark = key.mark.document()
     return {
-        **mark,
+        **key.mark.document(),
         "id": key.id,
         "created": key.created,
         "test": key.test,
@@ -98,9 +97,9 @@ def _key_document(key: Key) -> dict[str, object]:
 def _key_arrays(key: Key) -> dict[str, AnyArray]:
     return {
         "master": np.frombuffer(key.master.reveal(), dtype=np.uint8),
-        "pool.texts": _text_array(key.pool.texts),
+        "pool.texts": _json_array(key.pool.texts),
         "pool.embeddings": key.pool.embeddings,
-        "reservoir.texts": _text_array(key.reservoir.texts),
+        "reservoir.texts": _json_array(key.reservoir.texts),
         "reservoir.embeddings": key.reservoir.embeddings,
         **key.mark.arrays(),
     }
@@ -141,13 +140,5 @@ def _json_array(value: object) -> AnyArray:
     return np.frombuffer(json.dumps(value, sort_keys=True, ensure_ascii=False).encode(), dtype=np.uint8)
 
 
-def _text_array(texts: Sequence[str]) -> AnyArray:
-    return _json_array(list(texts))
-
-
 def _texts(array: AnyArray) -> tuple[str, ...]:
     return tuple(json.loads(array.tobytes()))
-
-
-def _under(tensors: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
-    return {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}

@@ -145,35 +145,26 @@ def make_key(
             "add texts, or lower pool and reservoir"
         )
     parts = sample[:pool], sample[pool:]
-    fitted = RegionMark.fit(summary, master, mark, parts)
-    return _new_key(master, settings, fitted, parts, encoder, number_format or summary.number_format, test)
-
-
-def key_from_key(old: Key, seed: int | None = None) -> Key:
-    """Draw a new key on an old key's fit: new secret and hyperplanes; same reducer, pool and reservoir."""
-    master, parts = new_master(seed), (old.pool, old.reservoir)
-    mark = old.mark.redrawn(master, parts)
-    return _new_key(master, old.settings, mark, parts, old.encoder, old.number_format, seed is not None)
-
-
-def _new_key(
-    master: Secret,
-    settings: Settings,
-    mark: Mark,
-    parts: tuple[TextSet, TextSet],
-    encoder: str,
-    number_format: NumberFormat,
-    test: bool,
-) -> Key:
     return Key(
         master=master,
         salt=b"",
         settings=settings,
-        mark=mark,
+        mark=RegionMark.fit(summary, master, mark, parts),
         encoder=encoder,
-        number_format=number_format,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        number_format=number_format or summary.number_format,
+        created=_now(),
         test=test,
         pool=parts[0],
         reservoir=parts[1],
     )
+
+
+def key_from_key(old: Key, seed: int | None = None) -> Key:
+    """Draw a new key on an old key's fit: new secret and hyperplanes; same reducer, pool and reservoir."""
+    master = new_master(seed)
+    mark = old.mark.redrawn(master, (old.pool, old.reservoir))
+    return replace(old, master=master, salt=b"", mark=mark, created=_now(), test=seed is not None)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -254,14 +255,11 @@ class RegionMarker(Estimator):
     @classmethod
     def from_key(cls, key: Key) -> RegionMarker:
         """Return a marker that holds ``key``."""
-        settings = key.mark.settings
+        settings = asdict(key.mark.settings)
+        if settings["reducer"] not in LINEAR:
+            settings["subspace"] = None
         marker = cls(
-            dimension=settings.dimension,
-            ratio=settings.ratio,
-            strength=settings.strength,
-            reducer=settings.reducer,
-            subspace=settings.subspace if settings.reducer in LINEAR else None,
-            tenant_ratio=settings.tenant_ratio,
+            **settings,
             pool=len(key.pool),
             reservoir=len(key.reservoir),
             level=key.settings.level,
@@ -309,14 +307,8 @@ class RegionMarker(Estimator):
             subspace = width if self.reducer == "none" else self.dimension
         else:
             raise InputError(f"subspace goes with reducer pca or svd, not with {self.reducer}")
-        return RegionSettings(
-            dimension=self.dimension,
-            ratio=self.ratio,
-            tenant_ratio=self.tenant_ratio,
-            strength=self.strength,
-            reducer=self.reducer,
-            subspace=subspace,
-        )
+        given = {field.name: getattr(self, field.name) for field in fields(RegionSettings)}
+        return RegionSettings(**{**given, "subspace": subspace})
 
     def _rows(self, embeddings: object, first_row: int) -> Floats:
         rows = as_floats(embeddings)

@@ -170,7 +170,7 @@ class RegionMark(Sealed):
     def from_parts(cls, document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> RegionMark:
         return cls(
             settings=RegionSettings.from_document(document["settings"]),
-            reduction=from_arrays(document["reduction"], _unprefixed(arrays)),
+            reduction=from_arrays(document["reduction"], arrays_under(arrays, _REDUCTION)),
             normals=arrays["normals"],
             shares=arrays["shares"],
             regions=tuple(document["regions"]),
@@ -255,7 +255,7 @@ class ServedRegions(Sealed):
             strength=document["strength"],
             projection=arrays.get("projection"),
             thresholds=arrays.get("thresholds"),
-            reduction=None if kind is None else from_arrays(kind, _unprefixed(arrays)),
+            reduction=None if kind is None else from_arrays(kind, arrays_under(arrays, _REDUCTION)),
             normals=arrays.get("normals"),
             regions=tuple(document["regions"]),
             tenant_regions=tuple(document["tenant_regions"]),
@@ -340,5 +340,6 @@ def _prefixed(reduction: Reduction) -> dict[str, AnyArray]:
     return {_REDUCTION + name: array for name, array in reduction.arrays().items()}
 
 
-def _unprefixed(arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    return {name.removeprefix(_REDUCTION): array for name, array in arrays.items() if name.startswith(_REDUCTION)}
+def arrays_under(arrays: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
+    """Return the arrays whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

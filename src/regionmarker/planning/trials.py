@@ -101,10 +101,7 @@ class PlanningCorpus:
         """Make TEST key ``number`` of the candidate's kind from the provider's part."""
         pool = min(_POOL, len(self.own) // 3)
         marker = RegionMarker(
-            candidate.dimension,
-            candidate.ratio,
-            candidate.strength,
-            subspace=candidate.subspace,
+            **asdict(candidate),
             seed=self.key_seed + number,
             tenant_ratio=0.0,
             pool=pool,

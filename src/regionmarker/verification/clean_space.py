@@ -51,12 +51,8 @@ class Ridge:
 
     def factor(self, penalty: float) -> Any:
         """Return the Cholesky factor of A'A + penalty."""
-        from scipy.linalg import cho_factor
-
         if penalty not in self._factors:
-            lifted = self._gram.copy()
-            lifted[np.diag_indices_from(lifted)] += np.float32(penalty)
-            self._factors[penalty] = cho_factor(lifted, overwrite_a=True, check_finite=False)
+            self._factors[penalty] = _factor(self._gram, penalty)
         return self._factors[penalty]
 
     def fit(self, b: AnyArray) -> tuple[Any, float]:
@@ -84,6 +80,15 @@ class Ridge:
                 best = score, factor
         score, factor = best  # type: ignore[misc]
         return factor, score / max(float((y**2).sum()), _TINY)
+
+
+def _factor(matrix: AnyArray, lift: float) -> Any:
+    """Return the Cholesky factor of a float32 matrix with ``lift`` added to its diagonal."""
+    from scipy.linalg import cho_factor
+
+    lifted = matrix.copy()
+    lifted[np.diag_indices_from(lifted)] += np.float32(lift)
+    return cho_factor(lifted, overwrite_a=True, check_finite=False)
 
 
 def solve(factor: Any, right: AnyArray) -> AnyArray:
@@ -187,19 +192,16 @@ class CleanSpace(Sealed):
         With ``dimensions``, by the inverse of the covariance of those alone; the vectors then have only these.
         """
         if dimensions is not None:
-            factor = _factor(self.covariance[np.ix_(dimensions, dimensions)], ridge)
+            factor = _whitener(self.covariance[np.ix_(dimensions, dimensions)], ridge)
         else:
             factor = self._whiteners.get(ridge)
             if factor is None:
-                factor = self._whiteners[ridge] = _factor(self.covariance.copy(), ridge)
+                factor = self._whiteners[ridge] = _whitener(self.covariance, ridge)
         return np.asarray(solve(factor, vectors.T.astype(np.float32)).T, dtype=np.float64)
 
 
-def _factor(covariance: Floats, ridge: float) -> Any:
-    from scipy.linalg import cho_factor
-
-    covariance[np.diag_indices_from(covariance)] += ridge * max(float(np.trace(covariance)) / len(covariance), _TINY)
-    return cho_factor(covariance, overwrite_a=True, check_finite=False)
+def _whitener(covariance: Floats, ridge: float) -> Any:
+    return _factor(covariance, ridge * max(float(np.trace(covariance)) / len(covariance), _TINY))
 
 
 def to_clean_space(vectors: AnyArray, clean: CleanSpace, answers: AnyArray) -> Doubles:

@@ -195,17 +195,9 @@ def judge_keys(
     paid = np.array([min(one.p_value * one.correction, 1.0) for one in found])
     corrected = holm(paid)
     order = np.argsort(paid, kind="stable")
-    others = tuple(
-        OtherKey(
-            found[row].basis.key.id,
-            found[row].p_value,
-            found[row].look,
-            float(corrected[row]),
-            bool(corrected[row] <= level),
-        )
-        for row in order[1:]
-    )
-    return found[order[0]], others
+    first, *rest = ((found[row], float(corrected[row])) for row in order)
+    others = (OtherKey(one.basis.key.id, one.p_value, one.look, p, infringement=p <= level) for one, p in rest)
+    return first[0], tuple(others)
 
 
 def _named(key: Key, answers: Answers, probes: TextSet | None, ledger: Path | None, *, alone: bool) -> KeyJudgement:
