@@ -37,11 +37,10 @@ class Source(Protocol):
 
     def batches(self, rows: int) -> Iterator[Any]:
         """Yield record batches of at most ``rows`` rows."""
-        ...
 
-    def writer_options(self, column: str) -> dict[str, Any]:
+    def writer_options(self, column: str) -> dict[str, Any]:  # noqa: ARG002 - by default the same for all columns
         """Return the options of a Parquet writer that fit this shard; ``column`` holds the vectors."""
-        ...
+        return {}
 
 
 @contextlib.contextmanager
@@ -97,7 +96,7 @@ def digest(path: Path, kind: str, part: int = 0) -> str:
             return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-class ParquetSource:
+class ParquetSource(Source):
     """A Parquet file, read in pieces: memory does not grow with the file or with its row groups."""
 
     def __init__(self, stack: contextlib.ExitStack, path: Path) -> None:
@@ -121,7 +120,7 @@ class ParquetSource:
         return {"compression": codecs, "use_dictionary": others, "write_statistics": others}
 
 
-class ArrowSource:
+class ArrowSource(Source):
     """An Arrow IPC file or stream, mapped into memory."""
 
     def __init__(self, stack: contextlib.ExitStack, path: Path) -> None:
@@ -141,11 +140,8 @@ class ArrowSource:
                 for start in range(0, len(batch), rows):
                     yield batch.slice(start, rows)
 
-    def writer_options(self, column: str) -> dict[str, Any]:  # noqa: ARG002 - the same for all columns
-        return {}
 
-
-class NumpySource:
+class NumpySource(Source):
     """A .npy matrix (n, D): it becomes one column of vectors."""
 
     def __init__(self, path: Path, column: str) -> None:
@@ -169,7 +165,7 @@ class NumpySource:
         return {"compression": "none", "use_dictionary": False, "write_statistics": False}
 
 
-class LanceSource:
+class LanceSource(Source):
     """A fragment of a Lance data set."""
 
     def __init__(self, path: Path, part: int) -> None:
@@ -180,9 +176,6 @@ class LanceSource:
     def batches(self, rows: int) -> Iterator[Any]:
         with reading(self._path):
             yield from self._fragment.to_batches(batch_size=rows)
-
-    def writer_options(self, column: str) -> dict[str, Any]:  # noqa: ARG002 - the same for all columns
-        return {}
 
 
 def open_lance(path: Path) -> Any:

@@ -91,7 +91,7 @@ class JobPaths:
     source: Storage
     source_file: str | None  # the one file of the source that is meant, if one is
     target: Storage
-    target_file: str | None  # the one file to write, if one file is asked for
+    target_file: str | None  # the one file to write, if one is asked for: no more than its manifest stays beside it
     state: str  # the folder of the job's own files, relative to the target
     manifest: str
 
@@ -108,11 +108,6 @@ class JobPaths:
         if _resolved(job.source) == _resolved(job.target):
             raise InputError(f"{job.target} is the input itself: choose another output file")
         return cls(source, source_file, target, name, f".{name}{STATE}", f"{name}.manifest.json")
-
-    @property
-    def is_one_file(self) -> bool:
-        """One file in, one file out: nothing of the job stays but the manifest beside it."""
-        return self.target_file is not None
 
     @property
     def lock(self) -> str:

@@ -132,10 +132,10 @@ def _salted(key: dict[str, Any]) -> str:
     return " with a public salt" if key.get("public_salt") else ""
 
 
-def manifest(document: dict[str, Any], entries: Sequence[Entry]) -> dict[str, Any]:
-    """Lay a whole job out: its settings, its totals, its shards in order of name."""
+def write_manifest(paths: JobPaths, document: dict[str, Any], entries: Sequence[Entry]) -> dict[str, Any]:
+    """Write a whole job down in one step, and return it: its settings, its totals, its shards in order of name."""
     ordered = sorted(entries, key=lambda entry: entry.shard)
-    return {
+    manifest = {
         **document,
         "totals": {
             "shards": len(ordered),
@@ -147,10 +147,6 @@ def manifest(document: dict[str, Any], entries: Sequence[Entry]) -> dict[str, An
         },
         "shards": [asdict(entry) for entry in ordered],
     }
-
-
-def write_manifest(paths: JobPaths, document: dict[str, Any], entries: Sequence[Entry]) -> dict[str, Any]:
-    """Write the manifest in one step and return it."""
-    content = json.dumps(manifest(document, entries), indent=1, ensure_ascii=False).encode() + b"\n"
+    content = json.dumps(manifest, indent=1, ensure_ascii=False).encode() + b"\n"
     paths.target.write(paths.manifest, content)
     return dict(json.loads(content))

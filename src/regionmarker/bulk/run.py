@@ -58,7 +58,7 @@ def run_job(job: Job, key: KeyLabel, engine: Engine, *, force: bool = False, pro
             return _run(job, paths, shards, key, engine, force, progress)
         finally:
             paths.target.remove_partial(paths.state, paths.manifest)
-            if paths.is_one_file:
+            if paths.target_file is not None:
                 paths.target.remove(paths.state)
 
 
@@ -87,7 +87,7 @@ def _run(
         entries[entry.shard] = entry
         progress.on_shard(by_name[entry.shard], entry)
     refused = tuple(entry for _, entry in sorted(entries.items()) if entry.status != DONE)
-    if paths.is_one_file and refused:
+    if paths.target_file is not None and refused:
         raise InputError(str(refused[0].reason))
     whole = write_manifest(paths, job_file.document, list(entries.values()))
     return Outcome(whole, paths.manifest, len(done), refused)
@@ -95,7 +95,7 @@ def _run(
 
 def _refuse_strangers(paths: JobPaths, job: Job) -> None:
     """Refuse a folder that holds something already, and nothing says that it is this job's."""
-    if paths.is_one_file:
+    if paths.target_file is not None:
         return
     found = [file.name for file in paths.target.files() if not file.name.startswith(f"{paths.state}/")]
     if found:

@@ -37,51 +37,39 @@ class Storage(Protocol):
 
     def exists(self) -> bool:
         """Tell whether files may be written here; an object store makes its folders by itself."""
-        ...
 
     def files(self) -> list[FileInfo]:
         """List all files below, in order of name."""
-        ...
 
     def info(self, name: str) -> FileInfo | None:
         """Return what is known of one file; None where there is none."""
-        ...
 
     def open_local(self, name: str) -> contextlib.AbstractContextManager[Path]:
         """Give a file as a local path, for as long as the block lasts."""
-        ...
 
     def local_folder(self, name: str) -> Path | None:
         """Return a folder as a local path; None where it is not on this machine."""
-        ...
 
     def new_file(self, folder: str) -> contextlib.AbstractContextManager[Path]:
         """Give a new local path to write to; ``folder`` is that of the job's own files."""
-        ...
 
     def commit(self, written: Path, name: str) -> None:
         """Move a whole file that was written to a new local path to its name, in one step."""
-        ...
 
     def read(self, name: str) -> bytes | None:
         """Return a small file's content; None where there is none."""
-        ...
 
     def write(self, name: str, content: bytes) -> None:
         """Write a small file in one step."""
-        ...
 
     def remove(self, name: str) -> None:
         """Remove a file or a folder with all that is in it, if it is there."""
-        ...
 
     def remove_partial(self, folder: str, file: str) -> None:
         """Remove what a killed job left half-written in the folder of its own files, and beside ``file``."""
-        ...
 
     def lock(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Hold the lock file ``name`` for as long as the block lasts, or say that another job holds it."""
-        ...
 
 
 def busy(where: str) -> InputError:

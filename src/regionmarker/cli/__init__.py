@@ -9,10 +9,12 @@ INTERRUPTED = 130
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code: 0 done, 2 bad input or usage, 3 the outside world failed."""
+    from stamina.instrumentation import set_on_retry_hooks
+
     from regionmarker.cli.app import app
     from regionmarker.errors import RegionMarkerError
 
-    _keep_retries_quiet()
+    set_on_retry_hooks([])  # with structlog, retries would be logged on stdout, in the midst of what --json promises
     try:
         code = app(arguments, standalone_mode=False, prog_name="regionmarker") or 0
     except RegionMarkerError as error:
@@ -28,13 +30,6 @@ def main(arguments: list[str] | None = None) -> None:
     if code == INTERRUPTED:
         sys.stderr.write("regionmarker: stopped; nothing half-written was left behind\n")
     sys.exit(code)
-
-
-def _keep_retries_quiet() -> None:
-    """Retries are logged on stdout where structlog is installed, in the midst of what ``--json`` promises."""
-    from stamina.instrumentation import set_on_retry_hooks
-
-    set_on_retry_hooks([])
 
 
 def _usage(error: Exception) -> int:

@@ -6,6 +6,7 @@ import platform
 import shutil
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from regionmarker._version import __version__
 from regionmarker.cli.options import Json
@@ -56,19 +57,14 @@ def doctor(json: Json = False) -> None:
         return
     print_result(facts, as_json=False)
     shown = [
-        (
-            row["part"] or "",
-            row["version"] or "missing",
-            row["for"] or "",
-            "" if row["version"] else row["to_get_it"] or "",
-        )
+        (row["part"], row["version"] or "missing", row["for"], "" if row["version"] else row["to_get_it"])
         for row in rows
     ]
     sys.stdout.write("\n")
     print_table(("part", "version", "for", "to get it"), shown)
 
 
-def _package_row(name: str, purpose: str, extra: str) -> dict[str, str | None]:
+def _package_row(name: str, purpose: str, extra: str) -> dict[str, Any]:
     try:
         found: str | None = version(name)
     except PackageNotFoundError:
@@ -77,5 +73,5 @@ def _package_row(name: str, purpose: str, extra: str) -> dict[str, str | None]:
     return {"part": name, "version": found, "for": purpose, "to_get_it": how}
 
 
-def _program_row(name: str, purpose: str, how: str) -> dict[str, str | None]:
+def _program_row(name: str, purpose: str, how: str) -> dict[str, Any]:
     return {"part": name, "version": "found" if shutil.which(name) else None, "for": purpose, "to_get_it": how}

@@ -92,7 +92,7 @@ def stamp(
     if not json:
         stderr.print(
             f"\nSend it to a time-stamping authority, then: regionmarker evidence stamp {bundle} --response ANSWER:\n"
-            f"curl -H 'Content-Type: application/timestamp-query' --data-binary @{request} -o answer.tsr URL",
+            f"curl -H 'Content-Type: application/timestamp-query' --data-binary @{request} -o answer.tsr URL"
         )
 
 

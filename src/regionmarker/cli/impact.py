@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -20,10 +20,6 @@ from regionmarker.cli.options import (
     read_corpus,
 )
 from regionmarker.cli.output import print_result, progress, stderr
-
-if TYPE_CHECKING:
-    from regionmarker.marking.marker import RegionMarker
-    from regionmarker.vectors import Encoder
 
 _MOST = 5000
 
@@ -50,11 +46,12 @@ def impact(
     from regionmarker.corpus import TextSet
     from regionmarker.impact import measure_impact
     from regionmarker.marking.marker import RegionMarker
+    from regionmarker.verification.judging import check_encoder
 
     marker = RegionMarker.load(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file)
     loaded = open_encoder(encoder)
-    if loaded is not None:
-        _check_encoder(marker, loaded)
+    if loaded is not None and "key_" in vars(marker):  # a serving key has no texts to check it with
+        check_encoder(marker.key_, loaded)
     with progress("embedding", most, quiet=json) as drawn:
         blocks = read_corpus(corpus, loaded, text_column, embedding_column, most=most, on_texts=drawn.advance)
         texts = TextSet.of_blocks(blocks)
@@ -70,14 +67,6 @@ def impact(
         return
     rows = {name: _rounded(value) for name, value in retrieval.items()}
     print_result(rows, as_json=False, title="\nRetrieval: does a text's first half find its second? nDCG@10")
-
-
-def _check_encoder(marker: RegionMarker, encoder: Encoder) -> None:
-    """Refuse an encoder that is not the key's; a serving key has no texts to check it with."""
-    from regionmarker.verification.judging import check_encoder
-
-    if "key_" in vars(marker):
-        check_encoder(marker.key_, encoder)
 
 
 def _rounded(value: object) -> object:

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regionmarker.cli.options import (
-    AskPassphrase,
-    Force,
-    Json,
-    KeyPath,
-    SecretFile,
-    passphrase,
-)
+from regionmarker.cli.options import AskPassphrase, Force, Json, KeyPath, SecretFile, passphrase
 from regionmarker.cli.output import print_result, progress, stderr
 from regionmarker.errors import InputError
 

@@ -46,8 +46,7 @@ Corpus = Annotated[
     ),
 ]
 EncoderSpec = Annotated[
-    str | None,
-    typer.Option("--encoder", help="Encoder spec; not needed where the corpus has an embedding column."),
+    str | None, typer.Option("--encoder", help="Encoder spec; not needed where the corpus has an embedding column.")
 ]
 TextColumn = Annotated[
     str | None,

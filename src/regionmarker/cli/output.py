@@ -32,21 +32,7 @@ def print_table(
     right: bool = False,
     console: Console | None = None,
 ) -> None:
-    """Print a table, by default on stdout.
-
-    Parameters
-    ----------
-    headings
-        The columns' names; without them the first column is bold instead.
-    rows
-        The cells, as plain text.
-    title
-        A line above.
-    right
-        Align the cells on the right.
-    console
-        Where to print.
-    """
+    """Print a table of plain text, by default on stdout; without headings the first column is bold instead."""
     console = console or Console(highlight=False)
     if title:
         console.print(title, style="italic", markup=False)  # a table's own title would wrap at the table's width

@@ -55,9 +55,7 @@ def probes(
     facts = {
         "output": str(out),
         "keys": len(ring),
-        "queries": cost.queries,
-        "characters": cost.characters,
-        "tokens": cost.tokens,
+        **vars(cost),
         "tokens_are": "estimated: one token per four bytes",
     }
     if json:

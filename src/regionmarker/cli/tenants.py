@@ -17,10 +17,7 @@ from regionmarker.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from regionmarker.gateway.tenants.accounts import Account, Accounts
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Who may ask the gateway: API keys, limits, modes. Shows an API key once.",
-)
+app = typer.Typer(no_args_is_help=True, help="Who may ask the gateway: API keys, limits, modes. Shows an API key once.")
 
 Name = Annotated[str, typer.Argument(help="The tenant's name; its own mark follows from it.", show_default=False)]
 Database = Annotated[
@@ -60,7 +57,7 @@ def add(
     if not json:
         stderr.print(
             f"\nThe gateway marks for {name} once its serving key holds the name: run regionmarker key export-serving "
-            f"again with --tenant {name}, or with the names that tenants list --names prints.",
+            f"again with --tenant {name}, or with the names that tenants list --names prints."
         )
         _warn_of_shadow(name, mode)
 

@@ -61,12 +61,7 @@ def known_encoders() -> list[str]:
 
 
 def load_encoder(
-    spec: object,
-    *,
-    name: str | None = None,
-    cache: str | Path | bool = False,
-    progress: bool = False,
-    **options: Any,
+    spec: object, *, name: str | None = None, cache: str | Path | bool = False, progress: bool = False, **options: Any
 ) -> Encoder:
     """Load an encoder by its spec, or make one of any object with ``encode(list[str])``.
 

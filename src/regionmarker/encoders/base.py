@@ -46,17 +46,11 @@ def check_texts(texts: Sequence[str]) -> list[str]:
             raise InputError(f"text {position} must be a string, but is of type {type(text).__name__}")
         if not text or text.isspace():
             raise InputError(f"text {position} is empty: remove it, an empty text has no embedding")
-        if not text.isascii() and not _is_unicode(text):
-            raise InputError(f"text {position} holds half a surrogate pair: read its file again as UTF-8")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"text {position} holds half a surrogate pair: read its file again as UTF-8") from None
     return found
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def check_answer(

@@ -285,12 +285,7 @@ class CachedEncoder:
     """
 
     def __init__(
-        self,
-        encoder: object,
-        path: str | Path | None = None,
-        *,
-        batch_size: int | None = None,
-        progress: bool = False,
+        self, encoder: object, path: str | Path | None = None, *, batch_size: int | None = None, progress: bool = False
     ) -> None:
         if isinstance(encoder, CachedEncoder):
             raise InputError("this encoder has a cache already")

@@ -56,18 +56,8 @@ class Endpoint:
         The full address.
     name
         What errors call it.
-    api_key
-        Sent as a bearer token. None takes it from the environment's ``OPENAI_API_KEY``; ``""`` sends none. It is in no
-        repr, error or log.
-    timeout
-        Seconds for one request, from its start to the last byte of its answer.
-    attempts
-        How often one question is asked at the most.
-    backoff
-        Seconds before the second attempt; doubles each time up to 30, with as much jitter as this. What a server
-        asks for by ``Retry-After`` comes first.
-    transport
-        Another way to the server than the network.
+    api_key, timeout, attempts, backoff, transport
+        As for :class:`~regionmarker.encoders.openai.OpenAIEncoder`.
 
     Examples
     --------

@@ -76,7 +76,7 @@ class Console:
         answer = RedirectResponse("/console", 303, headers=_HEADERS)
         answer.set_cookie(
             COOKIE, self._sessions.new(), max_age=LASTS_SECONDS, path="/console", httponly=True, samesite="strict",
-            secure=_is_https(request),
+            secure="https" in (request.url.scheme, request.headers.get("x-forwarded-proto")),
         )  # fmt: skip
         return answer
 
@@ -121,10 +121,6 @@ async def _field(request: Request, name: str) -> str:
         if len(body) > _FORM_BYTES:
             raise ApiError(413, "request_too_large", "the form is too large")
     return parse_qs(body.decode("utf-8", "replace")).get(name, [""])[0]
-
-
-def _is_https(request: Request) -> bool:
-    return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "") == "https"
 
 
 def _template(name: str) -> str:

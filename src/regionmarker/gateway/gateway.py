@@ -157,7 +157,11 @@ def open_gateway(settings: Settings) -> Gateway:
         check_token(settings.admin_token)
     recent_errors = RecentErrors(sys.stderr)
     logger = make_logger(settings.log_level, recent_errors)  # type: ignore[arg-type]  # it is only written to
-    telemetry = _telemetry() if settings.telemetry else None
+    telemetry = None
+    if settings.telemetry:
+        from regionmarker.gateway.telemetry import Telemetry  # an extra of its own
+
+        telemetry = Telemetry.from_environment()
     metrics = Metrics() if telemetry is None else telemetry.metrics()
     tenants = None
     if settings.database is not None:
@@ -193,12 +197,6 @@ def open_gateway(settings: Settings) -> Gateway:
     if telemetry is not None:
         telemetry.model = gateway.model
     return gateway
-
-
-def _telemetry() -> Telemetry:
-    from regionmarker.gateway.telemetry import Telemetry  # an extra of its own
-
-    return Telemetry.from_environment()
 
 
 def _complainer(logger: FilteringBoundLogger) -> Callable[[Exception | None], None]:

@@ -123,11 +123,7 @@ class ServedKey:
 
 
 def open_serving_key(
-    path: Path,
-    tenants: Sequence[str] = (),
-    *,
-    passphrase: str | None = None,
-    secret_file: Path | None = None,
+    path: Path, tenants: Sequence[str] = (), *, passphrase: str | None = None, secret_file: Path | None = None
 ) -> ServingKey:
     """Read a serving key file; or a key file, of which only the serving key for ``tenants`` is kept.
 

@@ -35,15 +35,8 @@ if TYPE_CHECKING:
 OPERATION = "gen_ai.operation.name"
 EMBEDDINGS = "embeddings"
 MODEL = "gen_ai.request.model"
-PROVIDER = "gen_ai.provider.name"
-TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105 - a name
 STATUS = "http.response.status_code"
-METHOD = "http.request.method"
-PATH = "url.path"
 ERROR = "error.type"
-SERVER_DURATION = "gen_ai.server.request.duration"
-CLIENT_DURATION = "gen_ai.client.operation.duration"
-TOKEN_USAGE = "gen_ai.client.token.usage"  # noqa: S105 - a name
 
 _NAME = "regionmarker"
 _SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
@@ -67,13 +60,14 @@ class Telemetry:
         self.tracer = tracers.get_tracer(_NAME, __version__)
         meter = meters.get_meter(_NAME, __version__)
         self.server_duration = meter.create_histogram(
-            SERVER_DURATION, "s", "A request.", explicit_bucket_boundaries_advisory=_SECONDS
+            "gen_ai.server.request.duration", "s", "A request.", explicit_bucket_boundaries_advisory=_SECONDS
         )
         self.client_duration = meter.create_histogram(
-            CLIENT_DURATION, "s", "A question to the upstream.", explicit_bucket_boundaries_advisory=_SECONDS
-        )
+            "gen_ai.client.operation.duration", "s", "A question to the upstream.",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )  # fmt: skip
         self.tokens = meter.create_histogram(
-            TOKEN_USAGE, "{token}", "Tokens of a request.", explicit_bucket_boundaries_advisory=_TOKENS
+            "gen_ai.client.token.usage", "{token}", "Tokens of a request.", explicit_bucket_boundaries_advisory=_TOKENS
         )
 
     @classmethod
@@ -117,13 +111,14 @@ class TelemetryMetrics(Metrics):
 
     def served(self, tenant: str, inputs: int, tokens: int, mark_seconds: float) -> None:
         super().served(tenant, inputs, tokens, mark_seconds)
-        self._telemetry.tokens.record(tokens, {**self._telemetry.attributes, TOKEN_TYPE: "input"})
+        self._telemetry.tokens.record(tokens, {**self._telemetry.attributes, "gen_ai.token.type": "input"})
 
     def asked(self, upstream: str, outcome: str, seconds: float) -> None:
         """Count one question to the upstream, and draw it into the request's trace."""
         super().asked(upstream, outcome, seconds)
         telemetry = self._telemetry
-        attributes = {**telemetry.attributes, PROVIDER: upstream, **({ERROR: outcome} if outcome != "ok" else {})}
+        failure = {} if outcome == "ok" else {ERROR: outcome}
+        attributes = {**telemetry.attributes, "gen_ai.provider.name": upstream, **failure}
         telemetry.client_duration.record(seconds, attributes)
         now = time.time_ns()
         span = telemetry.tracer.start_span(
@@ -152,7 +147,7 @@ class Tracing:
             f"{EMBEDDINGS} {telemetry.model}",
             context=propagate.extract(trail),
             kind=trace.SpanKind.SERVER,
-            attributes={**telemetry.attributes, METHOD: scope["method"], PATH: EMBEDDINGS_ROUTE},
+            attributes={**telemetry.attributes, "http.request.method": scope["method"], "url.path": EMBEDDINGS_ROUTE},
             record_exception=False,  # an exception's message may repeat what it was about
         ) as span:
 

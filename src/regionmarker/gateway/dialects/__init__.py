@@ -58,16 +58,12 @@ class Dialect(Protocol):
 
     def read_request(self, body: bytes) -> EmbeddingRequest:
         """Read and check a request's body; raise an ``ApiError`` that says what is wrong with it."""
-        ...
 
     def format_of(self, request: EmbeddingRequest) -> VectorFormat:
         """Return how the vectors of the answer are written."""
-        ...
 
     def answer(self, request: EmbeddingRequest, vectors: Sequence[EncodedVector], tokens: int) -> list[EncodedVector]:
         """Return the body of a good answer in parts, to be joined or sent one after the other."""
-        ...
 
     def request_schema(self, models: Sequence[str], width: int) -> dict[str, Any]:
         """Return the JSON schema of a request's body, for these models and this width."""
-        ...

@@ -40,15 +40,12 @@ class TenantLookup(Protocol):
 
     async def find(self, api_key: str) -> Tenant | None:
         """Return whose key this is; None where it is unknown or revoked. "" stands for no key at all."""
-        ...
 
     def record(self, tenant: str, *, requests: int, inputs: int, tokens: int) -> None:
         """Add to a tenant's usage; must not wait."""
-        ...
 
     async def close(self) -> None:
         """Write what is still in memory."""
-        ...
 
 
 class OpenLookup:

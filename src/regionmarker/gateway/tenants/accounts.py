@@ -22,7 +22,16 @@ import sqlalchemy as sa
 
 from regionmarker.errors import InputError
 from regionmarker.gateway.tenants import Mode
-from regionmarker.gateway.tenants.database import api_keys, explained, open_database, reading, tenants, usage, writing
+from regionmarker.gateway.tenants.database import (
+    UNITS,
+    api_keys,
+    explained,
+    open_database,
+    reading,
+    tenants,
+    usage,
+    writing,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
@@ -190,7 +199,7 @@ class Accounts:
 
     def all(self) -> list[Account]:
         """Return every tenant that ever was, by name, with its usage so far."""
-        totals = [sa.func.sum(usage.c[unit]).label(unit) for unit in ("requests", "inputs", "tokens")]
+        totals = [sa.func.sum(usage.c[unit]).label(unit) for unit in UNITS]
         with explained(self.engine), reading(self.engine) as connection:
             rows = connection.execute(sa.select(tenants).order_by(tenants.c.name)).mappings().all()
             keys = connection.execute(sa.select(api_keys).order_by(api_keys.c.created, api_keys.c.id)).mappings().all()
@@ -237,17 +246,12 @@ def _must_exist(connection: Connection, name: str) -> None:
 
 def _account(row: Any, keys: list[Any], sums: dict[str, Any]) -> Account:
     used = sums.get(row["name"], {})
+    usage_so_far: dict[str, Any] = {unit: int(used.get(unit, 0)) for unit in UNITS}
     return Account(
-        name=row["name"],
-        mode=row["mode"],
-        requests_per_minute=row["requests_per_minute"],
-        inputs_in_flight=row["inputs_in_flight"],
-        created=row["created"],
+        **{name: value for name, value in row.items() if name != "folded"},
         api_key_ids=tuple(key["id"] for key in keys if key["revoked"] is None),
         revoked_key_ids=tuple(key["id"] for key in keys if key["revoked"] is not None),
-        requests=int(used.get("requests", 0)),
-        inputs=int(used.get("inputs", 0)),
-        tokens=int(used.get("tokens", 0)),
+        **usage_so_far,
     )
 
 

@@ -54,14 +54,13 @@ api_keys = sa.Table(
     sa.Column("revoked", sa.String(32)),
 )
 
+UNITS = ("requests", "inputs", "tokens")
 usage = sa.Table(
     "usage",
     metadata,
     sa.Column("tenant", sa.String(64), primary_key=True),
     sa.Column("day", sa.String(10), primary_key=True),
-    sa.Column("requests", sa.BigInteger, nullable=False),
-    sa.Column("inputs", sa.BigInteger, nullable=False),
-    sa.Column("tokens", sa.BigInteger, nullable=False),
+    *(sa.Column(unit, sa.BigInteger, nullable=False) for unit in UNITS),
 )
 
 usage_writers = sa.Table(

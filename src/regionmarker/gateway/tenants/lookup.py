@@ -173,9 +173,4 @@ class DatabaseLookup:
             row = connection.execute(query).mappings().first()
         if not matches(api_key, None if row is None else row["digest"]) or row is None or row["revoked"] is not None:
             return None
-        return Tenant(
-            name=row["name"],
-            requests_per_minute=row["requests_per_minute"],
-            inputs_in_flight=row["inputs_in_flight"],
-            mode=row["mode"],
-        )
+        return Tenant(**{column.name: row[column.name] for column in columns})

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from regionmarker.errors import OutsideError
-from regionmarker.gateway.tenants.database import explained, usage, usage_writers, writing
+from regionmarker.gateway.tenants.database import UNITS, explained, usage, usage_writers, writing
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
 EVERY_SECONDS = 2.0
 _WRITERS_KEPT = timedelta(days=7)
-_UNITS = ("requests", "inputs", "tokens")
 
 Counts = Counter[tuple[str, str, str]]  # (tenant, day, unit) -> count
 
@@ -69,7 +68,7 @@ class UsageWriter:
         """Count; never waits for the database."""
         day = self._clock().date().isoformat()
         with self._lock:
-            for unit, count in zip(_UNITS, (requests, inputs, tokens), strict=True):
+            for unit, count in zip(UNITS, (requests, inputs, tokens), strict=True):
                 self._gathered[tenant, day, unit] += count
 
     def flush(self) -> None:
@@ -105,10 +104,10 @@ class UsageWriter:
         connection.execute(number.on_conflict_do_update(index_elements=["writer"], set_=fresh))
         rows: dict[tuple[str, str], dict[str, int]] = {}
         for (tenant, day, unit), count in sorted(self._pending.items()):  # sorted: replicas lock rows in one order
-            rows.setdefault((tenant, day), dict.fromkeys(_UNITS, 0))[unit] = count
+            rows.setdefault((tenant, day), dict.fromkeys(UNITS, 0))[unit] = count
         for (tenant, day), counts in rows.items():
             add = _insert(connection, usage).values(tenant=tenant, day=day, **counts)
-            more = {unit: usage.c[unit] + add.excluded[unit] for unit in _UNITS}
+            more = {unit: usage.c[unit] + add.excluded[unit] for unit in UNITS}
             connection.execute(add.on_conflict_do_update(index_elements=["tenant", "day"], set_=more))
         if self._batch == 1:
             oldest = (today - _WRITERS_KEPT).isoformat()

@@ -35,36 +35,24 @@ class UpstreamAnswer(NamedTuple):
 class Upstream(Protocol):
     """Where clean vectors come from."""
 
-    @property
-    def name(self) -> str:
-        """What metrics and logs call it; no address."""
-        ...
-
-    @property
-    def model(self) -> str:
-        """The model's name."""
-        ...
-
-    @property
-    def takes_tokens(self) -> bool:
-        """Whether inputs may be lists of tokens."""
-        ...
+    name: str
+    """What metrics and logs call it; no address."""
+    model: str
+    """The model's name."""
+    takes_tokens: bool
+    """Whether inputs may be lists of tokens."""
 
     async def start(self) -> None:
         """Open what it needs; called once, in the gateway's event loop."""
-        ...
 
     async def is_there(self) -> bool:
         """Say whether it can be reached, without asking the model anything."""
-        ...
 
     async def embed(self, request: EmbeddingRequest, width: int, mark_block: MarkBlock) -> UpstreamAnswer:
         """Embed the inputs, handing every block of rows to ``mark_block``; raise an ``ApiError`` for the client."""
-        ...
 
     async def close(self) -> None:
         """Close what is open."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -247,7 +247,9 @@ def _overloaded(status: int, code: str, message: str, headers: Mapping[str, str]
     waiting = retry_headers(1.0 if wait is None else min(wait, _LONGEST_WAIT))
     if b"insufficient_quota" in body:  # waiting does not fill an account
         return ApiError(status, code, message, headers=_NO_RETRY, kind=str(status))
-    return RetryableError(status, code, message, headers=waiting, kind=str(status)).after(wait)
+    error = RetryableError(status, code, message, headers=waiting, kind=str(status))
+    error.wait = wait
+    return error
 
 
 def is_too_large(error: ApiError) -> bool:

@@ -28,10 +28,6 @@ class RetryableError(ApiError):
 
     wait: float | None = None
 
-    def after(self, wait: float | None) -> RetryableError:
-        self.wait = wait
-        return self
-
 
 class RetryBudget:
     """Retries that are left, over all requests.
