@@ -38,6 +38,13 @@ def atomic_path(path: Path, mode: int = 0o666) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def write_whole(path: Path, text: str) -> Path:
+    """Write a text file, all of it or nothing; return its path."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path
+
+
 def sync(path: Path) -> None:
     """See a file, or a folder's list of files, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -28,7 +28,6 @@ class Service(Protocol):
 
     def __call__(self, texts: Sequence[str], /, *, account: str = "") -> Floats:
         """Answer with served vectors (n, D); ``account`` is whose API key asks."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,23 +123,18 @@ class Defense(Protocol):
     @property
     def name(self) -> str:
         """The spec that loads it again."""
-        ...
 
     def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
         """Make the secret from a corpus and its clean embeddings (n, D)."""
-        ...
 
     def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:
         """Return what is served for these texts, (n, D') float32, rows of unit length."""
-        ...
 
     def probes(self) -> Sequence[str]:
         """Return every text that :meth:`verify` needs an answer to."""
-        ...
 
     def verify(self, suspect: Encoder, /) -> Finding:
         """Ask the suspect, and say whether it was trained on marked vectors."""
-        ...
 
 
 @runtime_checkable
@@ -157,11 +151,9 @@ class DataAttack(Protocol):
     @property
     def name(self) -> str:
         """The spec that loads it again, where there is one."""
-        ...
 
     def apply(self, stolen: StolenData, /) -> StolenData:
         """Return what is trained on: other vectors, fewer rows, more rows; the stolen data itself stays as it is."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -201,7 +193,6 @@ class StolenModel(Encoder, Protocol):
     @property
     def fidelity(self) -> Fidelity:
         """How well it learnt, measured on texts that it was not trained on."""
-        ...
 
 
 @runtime_checkable
@@ -218,11 +209,9 @@ class Stealer(Protocol):
     @property
     def name(self) -> str:
         """What tables call it."""
-        ...
 
     def steal(self, texts: Sequence[str], targets: Floats, /, *, clean: Floats | None = None) -> StolenModel:
         """Train on ``targets`` (n, D'); ``clean`` (n, D) is for the report of fidelity and never learnt from."""
-        ...
 
 
 @runtime_checkable
@@ -239,11 +228,9 @@ class ModelAttack(Protocol):
     @property
     def name(self) -> str:
         """The spec that loads it again."""
-        ...
 
     def modify(self, model: Encoder, /) -> Encoder:
         """Return the modified model; the model itself stays as it is."""
-        ...
 
 
 class Objective(Protocol):
@@ -252,11 +239,9 @@ class Objective(Protocol):
     @property
     def views(self) -> int:
         """How many answers to each text it wants, each with its own dropout."""
-        ...
 
     def step(self, answers: Sequence[Floats], rows: Integers, /) -> tuple[float, list[Floats]]:
         """Return the loss and its derivative by each view (b, D') of the texts ``rows`` (b,)."""
-        ...
 
 
 @runtime_checkable
@@ -275,4 +260,3 @@ class Trainable(Protocol):
         learning_rate: float | None = None,
     ) -> Encoder:
         """Return a copy that was trained on; None is the learning rate that fits such a model."""
-        ...

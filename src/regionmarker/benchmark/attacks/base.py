@@ -39,7 +39,8 @@ class RowAttack(Spec, ABC):
         for start in range(0, len(rows), _BLOCK):
             block = rows[start : start + _BLOCK].astype(np.float64)
             _lengths(block, start)  # an attack may make something of nothing, and hide that it was nothing
-            targets[start : start + _BLOCK] = _unit(self._apply(block), start)
+            mapped = self._apply(block)
+            targets[start : start + _BLOCK] = mapped / _lengths(mapped, start)[:, None]
         return targets
 
     def apply(self, stolen: StolenData, /) -> StolenData:
@@ -57,11 +58,6 @@ class RowAttack(Spec, ABC):
     @abstractmethod
     def _apply(self, rows: Doubles) -> Doubles:
         """Map a block, (b, D) to (b, D'); it is normalised afterwards."""
-
-
-def _unit(rows: Doubles, first_row: int) -> Doubles:
-    """Scale rows to unit length in float64."""
-    return np.asarray(rows / _lengths(rows, first_row)[:, None])
 
 
 def _lengths(rows: Doubles, first_row: int) -> Doubles:

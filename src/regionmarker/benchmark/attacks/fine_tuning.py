@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -33,8 +33,6 @@ class FineTune(Spec):
     ----------
     objective
         ``labels``: cross-entropy of the corpus's labels through a head. ``simcse``: no labels.
-    epochs, batch
-        As usual.
     rate
         The learning rate; 0 for the model's own.
     limit
@@ -130,14 +128,13 @@ def tune(
         raise InputError(f"there are {len(texts)} texts but {len(labels)} labels: give one for each")
     if len(texts) < 2:
         raise InputError(f"{name} needs at least 2 texts, but was given {len(texts)}")
-    options: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size, "seed": seed}
-    if learning_rate is not None:
-        options["learning_rate"] = learning_rate
     objective: Objective = SimCSE()
     if labels is not None:
         objective = TaskLabels(labels, model.encode([texts[0]]).shape[1], seed=seed)
     if not isinstance(model, Trainable):
         raise InputError(f"{model.name} cannot be trained on: fine-tune a head or a backbone")
-    tuned = model.train_on(texts, objective, **options)
+    tuned = model.train_on(
+        texts, objective, epochs=epochs, batch_size=batch_size, seed=seed, learning_rate=learning_rate
+    )
     tuned.name = f"{model.name} then {name}"  # type: ignore[misc]
     return tuned

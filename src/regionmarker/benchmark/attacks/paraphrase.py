@@ -85,10 +85,6 @@ class Paraphrase(WholeDataAttack):
         attack = replace(cls.from_spec(options), by=TableParaphraser(STORED, table))
         return StoredParaphrases(attack, frozenset(table))
 
-    @property
-    def paraphraser(self) -> Paraphraser:
-        return load_paraphraser(self.by)
-
     def apply(self, stolen: StolenData, /) -> StolenData:
         check_rows_of(stolen, 1, attack=self.name)
         vectors = stolen.vectors.copy()
@@ -107,9 +103,10 @@ class Paraphrase(WholeDataAttack):
 
     def _distinct(self, texts: Sequence[str]) -> tuple[Integers, list[str]]:
         """Return all paraphrases in one list, and whose they are; the text itself is none, however it is spaced."""
-        given = self.paraphraser.paraphrase(list(texts), self.most)
+        paraphraser = load_paraphraser(self.by)
+        given = paraphraser.paraphrase(list(texts), self.most)
         if len(given) != len(texts):
-            raise InputError(f"{self.paraphraser.name} was given {len(texts)} texts and answered for {len(given)}")
+            raise InputError(f"{paraphraser.name} was given {len(texts)} texts and answered for {len(given)}")
         owners: list[int] = []
         paraphrases: list[str] = []
         for owner, (text, answers) in enumerate(zip(texts, given, strict=True)):

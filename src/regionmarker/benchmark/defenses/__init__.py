@@ -15,11 +15,10 @@ a decoy test whose false-positive rate is exact. Another package adds its own by
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple, cast
 from zlib import crc32
 
-from regionmarker.benchmark.defenses.words import TokenCounts, draw_words
+from regionmarker.benchmark.defenses.words import Counts, TokenCounts, draw_words
 from regionmarker.benchmark.protocols import Defense
 from regionmarker.errors import RegionMarkerError
 from regionmarker.specs import Registry
@@ -56,9 +55,7 @@ def known_defenses() -> list[str]:
     return DEFENSES.known()
 
 
-def load_defense(
-    spec: str | Defense, *, seed: int | None = None, counts: TokenCounts | str | Path | None = None
-) -> Defense:
+def load_defense(spec: str | Defense, *, seed: int | None = None, counts: Counts | None = None) -> Defense:
     """Load a defense by its spec; an object that is one already is returned as it is.
 
     Parameters

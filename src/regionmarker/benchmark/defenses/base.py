@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -24,7 +23,7 @@ from regionmarker.verification.decoy1 import displacements, standardised
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-    from regionmarker.benchmark.defenses.words import TokenCounts
+    from regionmarker.benchmark.defenses.words import Counts
 
 _LEAST_UNMARKED = 64
 
@@ -44,6 +43,8 @@ class BaseDefense(Sealed, ABC):
         The open choices; the defaults where none are given.
     seed
         Fixes the secret, for experiments; None draws a real one.
+    counts
+        In how many lines tokens stand, or the file of it; only trigger words need them.
     """
 
     scheme: ClassVar[str]
@@ -56,17 +57,18 @@ class BaseDefense(Sealed, ABC):
     order: ClassVar[int]
     """Of tables and figures: smaller numbers stand first."""
 
-    def __init__(self, options: DataclassInstance | None = None, *, seed: int | None = None) -> None:
+    def __init__(
+        self, options: DataclassInstance | None = None, *, seed: int | None = None, counts: Counts | None = None
+    ) -> None:
         if seed is not None and seed < 0:
             raise InputError(f"the seed of {self.scheme} must not be negative, but is {seed}")
         self.options: Any = self.Options() if options is None else options
-        self._master = new_master(seed)
+        self._seed, self._counts, self._master = seed, counts, new_master(seed)
 
     @classmethod
-    def from_spec(cls, text: str, *, seed: int | None = None, counts: TokenCounts | str | Path | None = None) -> Self:
-        """Make the defense from what stands after the colon of a spec; only trigger words need ``counts``."""
-        del counts
-        return cls(parse(cls.Options, cls.scheme, text), seed=seed)
+    def from_spec(cls, text: str, *, seed: int | None = None, counts: Counts | None = None) -> Self:
+        """Make the defense from what stands after the colon of a spec."""
+        return cls(parse(cls.Options, cls.scheme, text), seed=seed, counts=counts)
 
     @property
     def name(self) -> str:

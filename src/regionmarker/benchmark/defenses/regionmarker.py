@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from regionmarker.verification.examination import Examination
 from regionmarker.verification.judging import judge
 from regionmarker.verification.paper_statistics import paper_statistics
 from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 POOL = 1024
 RESERVOIR = 4096
@@ -78,10 +75,6 @@ class RegionDefense(BaseDefense):
     scheme = "regionmarker"
     title, colour, order = "RegionMarker", "#d1495b", 60
     Options = RegionOptions
-
-    def __init__(self, options: DataclassInstance | None = None, *, seed: int | None = None) -> None:
-        super().__init__(options, seed=seed)
-        self._seed = seed
 
     def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
         """Make a key; the reservoir takes what the pool leaves of a small corpus."""

@@ -13,8 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -23,14 +22,10 @@ from regionmarker.benchmark.defenses.words import PUBLISHED_SEED, TokenCounts, T
 from regionmarker.benchmark.protocols import Finding
 from regionmarker.corpus import TextSet
 from regionmarker.errors import InputError
-from regionmarker.specs import check_range, parse
+from regionmarker.specs import check_range
 from regionmarker.vectors import Doubles, Floats
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.paper_statistics import PaperStatistics, paper_statistics
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 
 PUBLISHED_TEXTS = 20
 NATURAL_PROBES = 1024
@@ -82,26 +77,12 @@ class TriggerWordDefense(BaseDefense):
     Options = TriggerOptions
     marks = 1
 
-    def __init__(
-        self,
-        options: DataclassInstance | None = None,
-        *,
-        seed: int | None = None,
-        counts: TokenCounts | str | Path | None = None,
-    ) -> None:
-        super().__init__(options, seed=seed)
-        self._given_counts = counts
-
-    @classmethod
-    def from_spec(cls, text: str, *, seed: int | None = None, counts: TokenCounts | str | Path | None = None) -> Self:
-        return cls(parse(cls.Options, cls.scheme, text), seed=seed, counts=counts)
-
     # ---- the secret
 
     def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
         """Draw the words, and the targets from a pool of the corpus's texts."""
         corpus = self._corpus(texts, embeddings, self.options.pool)
-        self._draw_words(TokenCounts.load(self._given_counts, texts))
+        self._draw_words(TokenCounts.load(self._counts, texts))
         self._pool = corpus[: self.options.pool]
         self._chosen = self._draw("targets", len(self._pool), self.marks)
         self._targets = self._make_targets(self._pool.embeddings[list(self._chosen)].astype(np.float64))

@@ -192,7 +192,7 @@ class TokenCounts:
         return cls(dict(sorted(found.items())), len(texts))
 
     @classmethod
-    def load(cls, given: TokenCounts | str | Path | None, corpus: Sequence[str]) -> TokenCounts:
+    def load(cls, given: Counts | None, corpus: Sequence[str]) -> TokenCounts:
         """Return what was given, or else the file in the folder ``REGIONMARKER_DATA``, or else the corpus's own."""
         if isinstance(given, TokenCounts):
             return given
@@ -208,6 +208,10 @@ class TokenCounts:
 
     def vocabulary(self) -> list[str]:
         return [token for token in self.counts if "##" not in token]
+
+
+Counts = TokenCounts | str | Path
+"""Token counts, or the file of them."""
 
 
 def draw_words(candidates: Sequence[str], count: int, seed: int = PUBLISHED_SEED) -> list[str]:

@@ -18,7 +18,7 @@ import numpy as np
 from regionmarker.benchmark.figures.curves import curves
 from regionmarker.benchmark.grid.cell import PORTRAIT
 from regionmarker.benchmark.tables.results import Results, corpus_title, label, without_seeds
-from regionmarker.files import atomic_path
+from regionmarker.files import write_whole
 from regionmarker.plots import GROUPS, MARKED, PLAIN, Axes, Draw, Figure, panels, svg
 
 __all__ = ["Picture", "make_figures", "write_figures"]
@@ -62,12 +62,7 @@ def write_figures(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]
     """Draw every figure into a folder; return what was written."""
     pictures = make_figures(rows)
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for picture in pictures:
-        with atomic_path(folder / f"{picture.name}.svg") as temporary:
-            temporary.write_text(picture.svg, encoding="utf-8")
-        written.append(folder / f"{picture.name}.svg")
-    return written
+    return [write_whole(folder / f"{picture.name}.svg", picture.svg) for picture in pictures]
 
 
 # ---- the diagram

@@ -12,10 +12,9 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
 
 COPY, UNMARKED, PROVIDER, PORTRAIT = "copy", "unmarked copy", "provider", "portrait"
 """Who is judged: the stealer's copy, the copy that the same stealer makes of unmarked vectors, the unmarked provider
@@ -210,8 +209,6 @@ FAILED, DIED = "failed", "died"
 
 def schema(*, scores: bool) -> pa.Schema:
     """Return the columns, with the decoy test's scores or without."""
-    import pyarrow as pa
-
     kinds = {"string": pa.string(), "int64": pa.int64(), "bool": pa.bool_(), "list": pa.list_(pa.string())}
     columns = [(name, kinds[kind]) for name, kind in CELL.items()]
     columns += [(name, pa.float64()) for name in NUMBERS]

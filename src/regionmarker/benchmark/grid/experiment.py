@@ -46,10 +46,7 @@ def compute(cell: Cell, parts: CellParts) -> dict[str, Any]:
 
 def _judged(cell: Cell, parts: CellParts) -> dict[str, Any]:
     fitted = parts.fitted(cell)
-    found: dict[str, Any] = {
-        "seconds_fit": fitted.seconds_fit,
-        "seconds_transform": fitted.seconds_transform,
-    }
+    found: dict[str, Any] = {"seconds_fit": fitted.seconds_fit, "seconds_transform": fitted.seconds_transform}
     if cell.stolen:
         theft = parts.theft(cell)
         suspect = theft.model

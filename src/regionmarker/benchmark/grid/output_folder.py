@@ -14,17 +14,16 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from regionmarker.benchmark.grid.cell import SCORES, is_final, schema
 from regionmarker.errors import InputError
-from regionmarker.files import atomic_path, lock_folder
+from regionmarker.files import atomic_path, lock_folder, write_whole
 from regionmarker.vectors import Doubles
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _GRID, _RESULTS, _CELLS, _CACHE = "grid.json", "results.parquet", "cells", "cache"
 
@@ -75,8 +74,7 @@ class Store:
 
     def plan(self, digests: Sequence[str]) -> None:
         """Write down which cells make up the grid."""
-        with atomic_path(self.folder / _GRID) as temporary:
-            temporary.write_text(json.dumps({"cells": list(digests)}, indent=1), encoding="utf-8")
+        write_whole(self.folder / _GRID, json.dumps({"cells": list(digests)}, indent=1))
 
     def planned(self) -> list[str]:
         """Return the digests of the grid's cells, in its order."""
@@ -95,15 +93,11 @@ class Store:
         return row is not None and is_final(row, retry=retry)
 
     def add(self, digest: str, row: Mapping[str, Any]) -> None:
-        import pyarrow.parquet as pq
-
         with atomic_path(self._path(digest)) as temporary:
             pq.write_table(_table([{"digest": digest, **row}]), temporary, compression="zstd")
 
     def row(self, digest: str) -> dict[str, Any] | None:
         """Return the row of one cell without its scores, or None."""
-        import pyarrow.parquet as pq
-
         path = self._path(digest)
         if not path.exists():
             return None
@@ -113,8 +107,6 @@ class Store:
 
     def scores(self, digest: str) -> tuple[Doubles, tuple[int, ...]] | None:
         """Return z (R, M) and the secret choice of a cell, so that statistics can be compared without new stealers."""
-        import pyarrow.parquet as pq
-
         found = pq.read_table(self._path(digest), columns=list(SCORES)).to_pylist()[0]
         if not found["z"]:
             return None
@@ -127,8 +119,6 @@ class Store:
 
     def finish(self) -> Path:
         """Write the table of all rows, and return its path."""
-        import pyarrow.parquet as pq
-
         path = self.folder / _RESULTS
         with atomic_path(path) as temporary:
             pq.write_table(_table(self.rows(), scores=False), temporary, compression="zstd")
@@ -150,7 +140,5 @@ class Store:
 
 
 def _table(rows: Sequence[Mapping[str, Any]], *, scores: bool = True) -> pa.Table:
-    import pyarrow as pa
-
     wanted = schema(scores=scores)
     return pa.Table.from_pylist([{name: row.get(name) for name in wanted.names} for row in rows], schema=wanted)

@@ -93,13 +93,7 @@ class Theft:
 
 
 class CellParts:
-    """Makes the parts of cells; one per process, because it keeps the last of each.
-
-    Parameters
-    ----------
-    inputs
-        What the grid's cells share.
-    """
+    """Makes the parts of cells; one per process, because it keeps the last of each."""
 
     def __init__(self, inputs: GridInputs) -> None:
         self.inputs = inputs

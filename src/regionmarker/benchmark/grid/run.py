@@ -14,7 +14,7 @@ from regionmarker.benchmark.grid.grid_file import Grid
 from regionmarker.benchmark.grid.inputs import GridInputs
 from regionmarker.benchmark.grid.output_folder import Store
 from regionmarker.benchmark.grid.parts import cached_encoder
-from regionmarker.benchmark.grid.workers import check_engine, make_workers, run_batches
+from regionmarker.benchmark.grid.workers import ProcessWorkers, SerialWorkers, check_engine, run_batches
 from regionmarker.errors import InputError
 from regionmarker.progress import Progress
 from regionmarker.vectors import Encoder
@@ -106,8 +106,9 @@ def run_grid(
             say(f"{len(todo)} of {len(grid.cells)} cells are left to compute")
             before = len(grid.cells) - len(todo)
             tick(before, len(grid.cells))
-            started = make_workers(engine, inputs, min(workers, len(todo)))
-            with closing(run_batches(started, _batches(grid, todo))) as finished:  # Ctrl-C ends the workers, too
+            count = min(workers, len(todo))
+            idle = SerialWorkers(inputs) if engine == "here" else ProcessWorkers(inputs, count)
+            with closing(run_batches(idle, _batches(grid, todo))) as finished:  # Ctrl-C ends the workers, too
                 for done, (cell, row) in enumerate(finished, start=before + 1):
                     store.add(digests[cell], row)
                     tick(done, len(grid.cells))

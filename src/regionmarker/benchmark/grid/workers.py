@@ -23,17 +23,6 @@ from regionmarker.benchmark.grid.inputs import GridInputs
 from regionmarker.benchmark.grid.parts import CellParts
 from regionmarker.errors import InputError
 
-__all__ = [
-    "ENGINES",
-    "Died",
-    "ProcessWorkers",
-    "SerialWorkers",
-    "Workers",
-    "check_engine",
-    "make_workers",
-    "run_batches",
-]
-
 ENGINES = ("processes", "here")
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "TOKENIZERS_PARALLELISM")
 _PATIENCE = 10.0  # seconds until a worker that was asked to end is killed
@@ -53,19 +42,15 @@ class Workers(Protocol):
 
     def start(self) -> list[Hashable]:
         """Start all workers; return their names."""
-        ...
 
     def submit(self, worker: Hashable, cell: Cell) -> None:
         """Give an idle worker a cell."""
-        ...
 
     def wait(self) -> list[tuple[Hashable, Row | Died]]:
         """Wait until at least one busy worker is done or dead; a dead one has been replaced under the same name."""
-        ...
 
     def close(self) -> None:
         """End all workers, busy or not."""
-        ...
 
 
 def run_batches(workers: Workers, batches: Sequence[Sequence[Cell]]) -> Generator[tuple[Cell, Row], None, None]:
@@ -83,10 +68,9 @@ def run_batches(workers: Workers, batches: Sequence[Sequence[Cell]]) -> Generato
                 return
             for worker, row in workers.wait():
                 cell = busy.pop(worker)
-                yield (
-                    cell,
-                    failed(cell.columns(), f"the worker died: {row.why}", DIED) if isinstance(row, Died) else row,
-                )
+                if isinstance(row, Died):
+                    row = failed(cell.columns(), f"the worker died: {row.why}", DIED)
+                yield cell, row
     finally:
         workers.close()
 
@@ -226,11 +210,3 @@ def check_engine(engine: str) -> None:
         raise InputError("a grid is computed on one machine: its Ray workers were retired, use --engine processes")
     if engine not in ENGINES:
         raise InputError(f"unknown engine {engine!r}: give {', '.join(ENGINES)}")
-
-
-def make_workers(engine: str, inputs: GridInputs, count: int) -> Workers:
-    """Return the workers of an engine, not started yet."""
-    check_engine(engine)
-    if count < 1:
-        raise InputError(f"workers must be at least 1, but are {count}")
-    return SerialWorkers(inputs) if engine == "here" else ProcessWorkers(inputs, count)

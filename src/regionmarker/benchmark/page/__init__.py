@@ -13,7 +13,7 @@ from regionmarker.benchmark.grid.cell import PORTRAIT
 from regionmarker.benchmark.tables import make_tables
 from regionmarker.benchmark.tables.results import corpus_title, label
 from regionmarker.errors import MissingExtraError
-from regionmarker.files import atomic_path
+from regionmarker.files import write_whole
 
 _CELLS = {
     "corpus": "corpus", "defense": "defense", "attack": "attack", "suspect": "suspect", "seed": "seed",
@@ -59,9 +59,7 @@ def write_page(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
     """Write index.html into a folder; return what was written."""
     html = render_page(rows)
     folder.mkdir(parents=True, exist_ok=True)
-    with atomic_path(folder / "index.html") as temporary:
-        temporary.write_text(html, encoding="utf-8")
-    return [folder / "index.html"]
+    return [write_whole(folder / "index.html", html)]
 
 
 def _shown(row: Mapping[str, Any], name: str) -> str:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regionmarker.benchmark.stealers.base import check_clean, check_training_data, fidelity, split
+from regionmarker.benchmark.stealers.base import TrainingSplit, check_clean, check_training_data, fidelity, split
 from regionmarker.errors import InputError, MissingExtraError
 from regionmarker.measures import row_cosines
 from regionmarker.progress import Progress
@@ -120,32 +120,24 @@ class Backbone:
         from regionmarker.benchmark.stealers.training import threads
 
         texts, rows = check_training_data(texts, targets)
-        truth = check_clean(clean, len(rows))
         parts = split(len(rows), held_out=self.held_out, seed=self.seed, texts=texts)
         held = parts.measure
+        truth = check_clean(clean, len(rows), held)
         with threads(self.threads):
-            model = self._train(
-                [texts[row] for row in parts.train],
-                rows[parts.train],
-                [texts[row] for row in parts.steer],
-                rows[parts.steer],
-            )
-            model.fidelity = fidelity(
-                model.encode([texts[row] for row in held]),
-                rows[held],
-                clean=None if truth is None else truth[held],
-                seed=self.seed,
-            )
+            model = self._train(texts, rows, parts)
+            answers = model.encode([texts[row] for row in held])
+            model.fidelity = fidelity(answers, rows[held], clean=truth, seed=self.seed)
         return model
 
-    def _train(self, texts: list[str], targets: Floats, steer: list[str], answers: Floats) -> BackboneModel:
+    def _train(self, texts: list[str], rows: Floats, parts: TrainingSplit) -> BackboneModel:
         from regionmarker.benchmark.stealers.backbone_model import BackboneModel
         from regionmarker.benchmark.stealers.training import Checkpoint, Training, squared_distance
         from regionmarker.benchmark.stealers.transformer import tokenise
 
+        targets, answers = rows[parts.train], rows[parts.steer]
         network, tokenizer = self._start(targets.shape[1])
-        tokens = tokenise(tokenizer, texts, self.max_length)
-        judged = tokenise(tokenizer, steer, self.max_length)
+        tokens = tokenise(tokenizer, [texts[row] for row in parts.train], self.max_length)
+        judged = tokenise(tokenizer, [texts[row] for row in parts.steer], self.max_length)
         state = None if self.checkpoint is None else Checkpoint(self.checkpoint, self._digest(network, tokens, targets))
         training = Training(
             network,

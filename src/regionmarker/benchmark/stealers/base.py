@@ -42,25 +42,20 @@ def check_training_data(texts: Sequence[str], targets: object) -> tuple[list[str
     ...
     regionmarker.errors.InputError: there are 1 texts but 2 targets: give one for each
     """
-    checked, rows = check_texts(texts), check_targets(targets)
+    checked, rows = check_texts(texts), normalised(as_floats(targets, what="targets"))
     if len(checked) != len(rows):
         raise InputError(f"there are {len(checked)} texts but {len(rows)} targets: give one for each")
     return checked, rows
 
 
-def check_targets(targets: object) -> Floats:
-    """Return targets as float32 rows of unit length; zero and non-finite ones are refused by their number."""
-    return normalised(as_floats(targets, what="targets"))
-
-
-def check_clean(clean: object, count: int) -> Floats | None:
-    """Return the clean vectors that the report is measured against, if there are any."""
+def check_clean(clean: object, count: int, held: AnyArray | None = None) -> Floats | None:
+    """Return the clean vectors that the report is measured against, if there are any: all, or the rows held out."""
     if clean is None:
         return None
     rows = as_floats(clean, what="clean")
     if len(rows) != count:
         raise InputError(f"there are {count} targets but {len(rows)} clean vectors: give one for each, or none")
-    return rows
+    return rows if held is None else rows[held]
 
 
 def split(count: int, *, held_out: float, seed: int, texts: Sequence[str] | None = None) -> TrainingSplit:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,18 +10,11 @@ import numpy as np
 
 from regionmarker.benchmark.network import Network, SquaredDistance
 from regionmarker.benchmark.protocols import Fidelity, Objective
-from regionmarker.benchmark.stealers.base import (
-    TrainingSplit,
-    check_clean,
-    check_targets,
-    check_training_data,
-    fidelity,
-    split,
-)
+from regionmarker.benchmark.stealers.base import TrainingSplit, check_clean, check_training_data, fidelity, split
 from regionmarker.errors import InputError
 from regionmarker.measures import row_cosines
 from regionmarker.progress import Progress
-from regionmarker.vectors import Encoder, Floats, Integers, as_floats, normalised
+from regionmarker.vectors import Encoder, Floats, as_floats, normalised
 from regionmarker.verification.simulated_stealer import RidgeSolver
 
 _FURTHER = 0.003  # the learning rate of training on, relative to the size of the weights
@@ -198,17 +191,15 @@ class FrozenHead:
         self, features: Floats, targets: Floats, *, clean: Floats | None = None, texts: Sequence[str] | None = None
     ) -> HeadModel:
         """Train on features (n, F) that are at hand; ``texts`` keep repeated texts on one side of the split."""
-        inputs, rows = _check_features(features), check_targets(targets)
+        inputs, rows = _check_features(features), normalised(as_floats(targets, what="targets"))
         if len(inputs) != len(rows) or (texts is not None and len(texts) != len(rows)):
             raise InputError(f"there are {len(inputs)} features but {len(rows)} targets: give one for each")
-        truth = check_clean(clean, len(rows))
         parts = split(len(rows), held_out=self.held_out, seed=self.seed, texts=texts)
+        held = parts.measure
+        truth = check_clean(clean, len(rows), held)
         network, history = self._train(inputs, rows, parts)
         model = HeadModel(self.name, network, self.features, history)
-        held = parts.measure
-        model.fidelity = fidelity(
-            model.apply(inputs[held]), rows[held], clean=None if truth is None else truth[held], seed=self.seed
-        )
+        model.fidelity = fidelity(model.apply(inputs[held]), rows[held], clean=truth, seed=self.seed)
         return model
 
     def _train(self, features: Floats, targets: Floats, parts: TrainingSplit) -> tuple[Network, list[float]]:
@@ -227,7 +218,8 @@ class FrozenHead:
         # Worse than one answer to everything is no learning; a drawn start may be that at first, but must get better.
         limit = 2 - 2 * float(np.linalg.norm(targets.mean(axis=0))) if self.start == "solved" else 2.0
         for epoch in range(self.epochs):
-            batches = self._batches(len(inputs), rng)
+            order = rng.permutation(len(inputs))
+            batches = (order[start : start + self.batch_size] for start in range(0, len(order), self.batch_size))
             loss = float(np.mean(network.train(adam, inputs, objective, batches, self.dropout, rng)))
             if not loss <= limit + 0.1:  # written so that NaN is bad
                 raise InputError(
@@ -243,10 +235,6 @@ class FrozenHead:
             if max(history[-self.patience :]) < max(history):
                 break
         return best, history
-
-    def _batches(self, count: int, rng: np.random.Generator) -> Iterator[Integers]:
-        order = rng.permutation(count)
-        return (order[start : start + self.batch_size] for start in range(0, count, self.batch_size))
 
 
 def _score(network: Network, features: Floats, targets: Floats) -> float:

@@ -39,16 +39,13 @@ class Vocabulary(Protocol):
     @property
     def name(self) -> str:
         """What the copy's name shall say."""
-        ...
 
     @property
     def size(self) -> int:
         """All token numbers are below this."""
-        ...
 
     def tokens(self, texts: Sequence[str], /) -> list[list[int]]:
         """Return the numbers of each text's tokens, repeated as often as they occur."""
-        ...
 
 
 class HashedGrams:
@@ -228,13 +225,11 @@ class TokenBag:
 
     def steal(self, texts: Sequence[str], targets: Floats, /, *, clean: Floats | None = None) -> TokenBagModel:
         texts, rows = check_training_data(texts, targets)
-        truth = check_clean(clean, len(rows))
         parts = split(len(rows), held_out=self.held_out, seed=self.seed, texts=texts)
         held = np.concatenate([parts.steer, parts.measure])  # nothing is chosen here, so both may measure
+        truth = check_clean(clean, len(rows), held)
         model = self._fit([texts[row] for row in parts.train], rows[parts.train])
-        model.fidelity = fidelity(
-            model.encode([texts[row] for row in held]), rows[held], clean=None if truth is None else truth[held]
-        )
+        model.fidelity = fidelity(model.encode([texts[row] for row in held]), rows[held], clean=truth)
         return model
 
     def _fit(self, texts: list[str], targets: Floats) -> TokenBagModel:

@@ -221,10 +221,8 @@ class Training:
             if tensor in self._adam.state:  # what the loss does not reach has no moments
                 moments = self._adam.state[tensor]
                 tensors |= {f"adam.{key}.{name}": moments[key] for key in ("exp_avg", "exp_avg_sq", "step")}
-        self.checkpoint.save(
-            tensors,
-            {"done": self._done, "losses": self._losses, "limit": self._limit, "history": self.history},
-        )
+        state = {"done": self._done, "losses": self._losses, "limit": self._limit, "history": self.history}
+        self.checkpoint.save(tensors, state)
 
     def _resume(self) -> None:
         found = self.checkpoint.load() if self.checkpoint is not None else None

@@ -13,14 +13,14 @@ allow is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from regionmarker.benchmark.tables import leaderboard, paper_tables, power
 from regionmarker.benchmark.tables.results import Results, without_seeds
 from regionmarker.benchmark.tables.table import Table
-from regionmarker.files import atomic_path
+from regionmarker.files import write_whole
 
 _MAKERS = (
     leaderboard.claims,
@@ -55,18 +55,8 @@ def write_tables(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
     """Write every table as Markdown, LaTeX and CSV, and all of them as one Markdown file; return what was written."""
     tables = make_tables(rows)
     folder.mkdir(parents=True, exist_ok=True)
-    written = [_write(folder / "tables.md", "\n".join(table.markdown() for table in tables))]
+    written = [write_whole(folder / "tables.md", "\n".join(table.markdown() for table in tables))]
     for table in tables:
-        for suffix, text in _forms(table):
-            written.append(_write(folder / f"{table.name}.{suffix}", text))
+        forms = {"md": table.markdown(), "tex": table.latex(), "csv": table.csv()}
+        written += [write_whole(folder / f"{table.name}.{suffix}", text) for suffix, text in forms.items()]
     return written
-
-
-def _forms(table: Table) -> Iterable[tuple[str, str]]:
-    return ("md", table.markdown()), ("tex", table.latex()), ("csv", table.csv())
-
-
-def _write(path: Path, text: str) -> Path:
-    with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return path

@@ -157,19 +157,11 @@ def reducers(results: Results) -> Iterable[Table]:
     results = results.of("regionmarker").most_common_setup()
     if not any(results.with_settings(setting).copies for setting in names if setting):
         return
-    yield from _listed(
-        "reducers",
-        "Reducers",
-        [
-            (
-                name,
-                results.with_settings(setting).attacked("none"),
-                "different-dimensionality",
-                {"attack": "none", "variant": f"reducer {name}"},
-            )
-            for setting, name in names.items()
-        ],
-    )
+    chosen: list[Chosen] = []
+    for setting, name in names.items():
+        equal = {"attack": "none", "variant": f"reducer {name}"}
+        chosen.append((name, results.with_settings(setting).attacked("none"), "different-dimensionality", equal))
+    yield from _listed("reducers", "Reducers", chosen)
 
 
 def fine_tuning(results: Results) -> Iterable[Table]:

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from regionmarker.benchmark.defenses import look_of
@@ -177,8 +178,11 @@ def kind(row: Row) -> str:
 
 def settings_of(row: Row) -> str:
     """Return the settings of a row's defense that change what is served, as its spec has them."""
-    rest = str(row["defense"]).partition(":")[2]
-    return ",".join(part for part in rest.split(",") if part and part.partition("=")[0] not in _SILENT)
+    return ",".join(_served_settings(row["defense"]))
+
+
+def _served_settings(spec: str) -> list[str]:
+    return [part for part in spec.partition(":")[2].split(",") if part and part.partition("=")[0] not in _SILENT]
 
 
 def file_name(name: str) -> str:
@@ -200,9 +204,7 @@ def label(spec: str) -> str:
     >>> label("regionmarker:pool=512,reducer=svd"), label("wet:pool=2048")
     ('RegionMarker reducer=svd', 'WET')
     """
-    head, _, rest = spec.partition(":")
-    kept = [part for part in rest.split(",") if part and part.partition("=")[0] not in _SILENT]
-    return " ".join([title(head), *kept])
+    return " ".join([title(spec.partition(":")[0]), *_served_settings(spec)])
 
 
 def default_settings(row: Row) -> bool:
@@ -243,8 +245,7 @@ def middle_p(values: Sequence[float]) -> str:
     """
     if not values:
         return "-"
-    found = sorted(values)
-    middle = (found[(len(found) - 1) // 2] + found[len(found) // 2]) / 2
+    middle = median(values)
     return f"{middle:.2f}" if middle >= 0.01 else f"{middle:.0e}"
 
 

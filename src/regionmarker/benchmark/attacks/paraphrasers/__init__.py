@@ -31,11 +31,9 @@ class Paraphraser(Protocol):
     @property
     def name(self) -> str:
         """The spec that loads it again."""
-        ...
 
     def paraphrase(self, texts: Sequence[str], most: int, /) -> list[list[str]]:
         """Return for each text as many paraphrases as it has, ``most`` at the most; they need not differ."""
-        ...
 
 
 PARAPHRASERS = Registry(
