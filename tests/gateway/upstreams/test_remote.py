@@ -106,6 +106,9 @@ async def flood(stub, writer, question):
         await writer.drain()
 
 
+cut.watched = drip.watched = silence.watched = flood.watched = True
+
+
 async def bomb(stub, writer, question):
     stub.write(writer, 200, gzip.compress(b" " * (1 << 22)), content_encoding="gzip")
 
