@@ -33,10 +33,8 @@ class Classification:
 
     accuracy: float
     """The share of right answers."""
-
     macro_f1: float
     """The mean over classes of F1; a class that is neither present nor predicted does not count."""
-
     texts: int
     """How many were classified."""
 
@@ -59,8 +57,6 @@ class Classifier:
     ----------
     hidden, dropout
         Width of the hidden layer and the share of it that is dropped in training.
-    epochs, batch_size, learning_rate, weight_decay
-        As usual.
     seed
         Decides the start, the order and what is dropped.
 

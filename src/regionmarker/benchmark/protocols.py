@@ -168,13 +168,10 @@ class Fidelity:
 
     cosine: float
     """Mean cosine to the copy's own training targets: this is what "fidelity" means everywhere."""
-
     correlation: float
     """Spearman correlation of pairwise cosines with those of ``reference``; NaN for fewer than three texts."""
-
     reference: str
     """``"clean"`` for the clean provider, ``"targets"`` where its vectors were not at hand."""
-
     texts: int
     """How many texts were held out."""
 

@@ -1,35 +1,16 @@
 """What a thief does to the served vectors before training on them, or to the stolen model after it: the table.
 
-    none                              the control
-    shift:PLACES                      truncate:KEEP (1024, 0.667 or 2/3)
-    permute:SEED                      project:WIDTH:SEED
-    tanh:GAIN                         rotate:SEED
-    scale:FACTOR, scale:rows          translate:SEED:LENGTH
-    noise:DEVIATION:SEED              round:DECIMALS
-    zero:BELOW
+    transforms.py      every vector alike: shift, truncate, permute, project, tanh, rotate, scale, translate, noise, ...
+    cse.py             directions that suspicious pairs share: cse
+    directions.py      directions that the stolen data shows: compress, residuals
+    plane_search.py    the key's hyperplanes, guessed: angles
+    sampling.py        fewer rows, or one's own: drop, avoid, cover, mix
+    perturbation.py    more questions: perturb
+    accounts.py        two accounts: compare, average
+    paraphrase.py      other wordings: paraphrase, by one of paraphrasers/
+    fine_tuning.py     the stolen model alone, after the training: finetune
 
-These treat every vector alike, and may follow the training as well as precede it; what stands after the name may be
-left away. The others look at all of the stolen data, and have options with names, in any order and as many as differ
-from the defaults, such as ``cse:clusters=10,components=20``:
-
-    cse         clusters, components, pairs, method (kmeans, gmm), seed
-    compress    keep (256 or 0.25), restore
-    residuals   clusters, components, seed
-    drop        by (residuals, pairs), tail (high, low), share, seed
-    avoid       planes, cells, seed
-    cover       share, clusters, seed
-    mix         share, seed
-    angles      planes, span, share, starts, steps, seed
-    perturb     candidates, suffixes, tail (low, high, both), seed, then the pool: perturb:tail=high,wiki.txt
-    compare     first, second, tolerance
-    average     first, second
-    paraphrase  most, floor, filter (served, public, none), then the paraphraser: paraphrase:floor=0.7,apertium
-
-One works on the stolen model alone, after the training:
-
-    finetune    objective (labels, simcse), epochs, batch, rate, limit, seed, folder, then the corpus:
-                finetune:epochs=1,enron
-
+The first may follow the training as well as precede it. docs/reference/attacks.md has every spec and its options.
 Another package adds its own by an entry point of the group ``regionmarker.attacks``: its name stands before the colon,
 and it is a class with ``from_spec(text)``, or anything that may be called with what stands after the colon.
 """

@@ -180,7 +180,6 @@ def _spread_start(rows: Floats, count: int, rng: np.random.Generator) -> Floats:
 
 
 def _distances(rows: Floats, centres: Floats) -> Floats:
-    """Return squared distances, (n, k)."""
     sizes = np.einsum("ij,ij->i", rows, rows)[:, None] + np.einsum("ij,ij->i", centres, centres)
     return np.asarray(np.maximum(sizes - 2 * (rows @ centres.T), 0))
 

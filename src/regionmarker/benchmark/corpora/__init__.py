@@ -17,7 +17,6 @@ from regionmarker.benchmark.corpora.sources import (
     DATA,
     FORMATS,
     data_folder,
-    folder_corpus,
     hub_corpus,
     python_corpus,
     read_labelled,
@@ -94,5 +93,5 @@ def load_labelled(name: str, folder: Path | None) -> Labelled:
     if name not in NAMES:
         return read_labelled(Path(name))
     if folder is not None and (folder / f"{name}.parquet").is_file():
-        return folder_corpus(name, folder)
+        return read_labelled(folder / f"{name}.parquet")
     return hub_corpus(name)

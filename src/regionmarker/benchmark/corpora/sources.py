@@ -153,11 +153,6 @@ def data_folder(given: Path | None) -> Path | None:
     return named
 
 
-def folder_corpus(name: str, folder: Path) -> Labelled:
-    """Read NAME.parquet."""
-    return labelled_rows(folder / f"{name}.parquet", parquet_rows(_existing(folder / f"{name}.parquet")))
-
-
 def stored_corpus(name: str, provider: str, folder: Path, limit: int | None = None) -> Corpus:
     """Read a corpus with the vectors that a provider gave for a part of it."""
     rows = parquet_rows(_existing(folder / f"{name}.parquet"))

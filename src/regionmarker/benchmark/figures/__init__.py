@@ -69,7 +69,6 @@ def write_figures(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]
 
 
 def _framework() -> Figure:
-    """Draw what is served, what is stolen, and how a suspect is judged."""
     figure = Figure(figsize=(9.0, 2.6), layout="constrained")
     axes: Axes = figure.subplots()
     axes.set(xlim=(0, 1), ylim=(0, 1))
@@ -100,7 +99,6 @@ def _edge(of: str, towards: str) -> tuple[float, float]:
 
 
 def _portraits(results: Results) -> Iterable[tuple[str, str, Draw]]:
-    """Yield name, caption and drawing of every figure that the portraits allow."""
     rows = results.where(lambda row: row["suspect"] == PORTRAIT and bool(row["extras"]))
     if not rows:
         return

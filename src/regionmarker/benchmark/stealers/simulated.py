@@ -108,11 +108,10 @@ class NoisyCopy:
         if teacher is None:
             raise InputError("a simulated copy needs the marked map that it copies: give teacher=")
         try:
-            return cls(teacher, float(rest), **options) if rest else cls(teacher, **options)
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
+            given: dict[str, Any] = {"fidelity": float(rest)} if rest else {}
+        except ValueError:
             raise InputError(f"simulated:FIDELITY takes a number, not {rest!r}") from None
+        return cls(teacher, **given, **options)
 
     @property
     def name(self) -> str:

@@ -88,7 +88,6 @@ def _theft(row: Row) -> tuple[str, int, str]:
 
 
 def _verdict(rows: Results) -> str:
-    """Return median p and the number caught."""
     judged = rows.where(error=None)
     if not len(rows):
         return "-"
