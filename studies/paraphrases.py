@@ -18,7 +18,8 @@ import numpy as np
 
 from regionmarker import RegionMarker, RegionMarkerError, load_encoder
 from regionmarker.corpus import read_columns
-from regionmarker.measures import SentencePairs, row_cosines
+from regionmarker.measures import row_cosines
+from studies._judged_texts import SentencePairs
 from studies._study import CORPORA, Command, Log, Row, key_settings, markdown, numbers, spread
 
 PAGE = "docs/results/paraphrases.md"

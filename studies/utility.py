@@ -18,7 +18,8 @@ from regionmarker import RegionMarker, load_encoder
 from regionmarker.benchmark.classification import classify
 from regionmarker.benchmark.stealers import FrozenHead
 from regionmarker.corpus import read_columns
-from regionmarker.measures import Retrieval, SentencePairs, ndcg, neighbour_overlap, row_cosines, similarity
+from regionmarker.measures import ndcg, neighbour_overlap, row_cosines, similarity
+from studies._judged_texts import Retrieval, SentencePairs
 from studies._study import CORPORA, Command, Log, Row, key_settings, markdown, numbers, spread
 
 PAGE = "docs/results/utility.md"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from regionmarker.errors import InputError
-from regionmarker.measures import Retrieval, SentencePairs, ndcg, nearest, neighbour_overlap, row_cosines, similarity
+from regionmarker.measures import ndcg, nearest, neighbour_overlap, row_cosines, similarity
 
 
 def test_the_nearest_are_those_that_sorting_finds(embeddings: np.ndarray) -> None:
@@ -60,28 +57,6 @@ def test_what_does_not_fit_together_is_refused(embeddings: np.ndarray) -> None:
         similarity(embeddings[:5], embeddings[:4], [1.0] * 5)
 
 
-def test_pairs_are_read_by_split(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.parquet"
-    columns = {"split": ["a", "b"], "sentence1": ["x", "y"], "sentence2": ["u", "v"], "label": [1, 0]}
-    pq.write_table(pa.table(columns), path)
-    assert SentencePairs.read(path, split="b", score="label") == SentencePairs(("y",), ("v",), (0.0,))
-    assert SentencePairs.read(path, score="label").first == ("x", "y")
-    with pytest.raises(InputError, match="no rows of the split 'c'"):
-        SentencePairs.read(path, split="c", score="label")
-    with pytest.raises(InputError, match="no column score; it has split, sentence1, sentence2, label"):
-        SentencePairs.read(path)
-    with pytest.raises(InputError, match="does not exist"):
-        SentencePairs.read(tmp_path / "other.parquet")
-    path.write_bytes(b"no parquet at all")
-    with pytest.raises(InputError, match="cannot read"):
-        SentencePairs.read(path)
-
-
-def test_the_real_corpora_have_their_layout(data_dir: Path) -> None:
-    assert len(SentencePairs.read(data_dir / "stsb.parquet", split="test").scores) == 1379
-    assert sum(SentencePairs.read(data_dir / "mrpc.parquet", score="label").scores) == 3900
-
-
 def test_by_hand() -> None:
     documents = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-1.0, 0.0]], dtype=np.float32)
     query = np.array([[1.0, 0.0]], dtype=np.float32)  # finds 0, 1, 2, 3 in this order
@@ -109,23 +84,3 @@ def test_queries_without_an_answer_do_not_count(embeddings: np.ndarray) -> None:
         ndcg(rows, rows, {0: set()})
     with pytest.raises(InputError, match="queries have width 5, but documents 256"):
         ndcg(rows[:, :5], rows, {0: {0}})
-
-
-def test_a_collection_is_read(tmp_path: Path) -> None:
-    tables = {
-        "docs": {"id": [10, 20, 30], "text": ["ten", " ", "thirty"]},
-        "queries": {"id": [1, 2], "text": ["one", "two"]},
-        "qrels": {"query_id": [1, 1, 2, 2, 9], "doc_id": [10, 20, 30, 10, 10], "relevance": [4, 3, 1, -1, 2]},
-    }
-    for name, columns in tables.items():
-        pq.write_table(pa.table(columns), tmp_path / f"tiny_{name}.parquet")
-    task = Retrieval.read(tmp_path, "tiny")
-    assert task.queries == ("one", "two")
-    assert task.documents == ("ten", "thirty")  # the blank one has no vector
-    assert task.relevant == {0: {0}, 1: {1}}
-
-
-def test_the_real_collection_has_its_layout(data_dir: Path) -> None:
-    task = Retrieval.read(data_dir)
-    assert (len(task.queries), len(task.documents)) == (225, 1398)
-    assert sum(len(found) for found in task.relevant.values()) > 1600

@@ -9,12 +9,9 @@ ndcg                 whether queries still find their documents: nDCG@10, as on 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from regionmarker.corpus import read_columns
 from regionmarker.errors import InputError
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers, as_floats
 
@@ -62,25 +59,6 @@ def neighbour_overlap(before: Floats, after: Floats, count: int = 10) -> Doubles
     return np.asarray(shared.mean(axis=1))
 
 
-@dataclass(frozen=True)
-class SentencePairs:
-    """Pairs of sentences with one number per pair: how alike people find them, or whether they are paraphrases."""
-
-    first: tuple[str, ...]
-    second: tuple[str, ...]
-    scores: tuple[float, ...]
-
-    @classmethod
-    def read(cls, path: str | Path, *, split: str | None = None, score: str = "score") -> SentencePairs:
-        """Read a Parquet file with columns sentence1, sentence2 and ``score``; ``split`` keeps one split of it."""
-        names = ["sentence1", "sentence2", score, *(["split"] if split else [])]
-        columns = read_columns(Path(path), names)
-        rows = [row for row in zip(*columns, strict=True) if split is None or row[3] == split]
-        if not rows:
-            raise InputError(f"{path} holds no rows of the split {split!r}")
-        return cls(tuple(row[0] for row in rows), tuple(row[1] for row in rows), tuple(float(row[2]) for row in rows))
-
-
 def similarity(first: object, second: object, scores: Sequence[float] | AnyArray) -> float:
     """Return the Spearman correlation of cosines with scores; vectors (n, D) and (n, D), scores (n,).
 
@@ -114,42 +92,6 @@ def spearman(left: Doubles, right: Doubles) -> float:
     if (ranks.std(axis=1) == 0).any():
         return float("nan")
     return float(np.corrcoef(ranks)[0, 1])
-
-
-@dataclass(frozen=True)
-class Retrieval:
-    """Queries, documents, and which documents answer which query.
-
-    Examples
-    --------
-    >>> task = Retrieval(("wings",), ("on wings", "on soup"), {0: frozenset({0})})
-    >>> len(task.documents)
-    2
-    """
-
-    queries: tuple[str, ...]
-    documents: tuple[str, ...]
-    relevant: Mapping[int, Set[int]]  # number of a query -> numbers of its documents
-
-    @classmethod
-    def read(cls, folder: str | Path, name: str = "cranfield") -> Retrieval:
-        """Read NAME_docs, NAME_queries and NAME_qrels .parquet.
-
-        A document counts as relevant where its grade is positive. Copies of the collection disagree on whether 1 or 4
-        is the best grade, so grades are not used beyond that. Documents without text are left out.
-        """
-        folder = Path(folder)
-        documents = read_columns(folder / f"{name}_docs.parquet", ["id", "text"])
-        kept = [(number, text) for number, text in zip(*documents, strict=True) if text and not text.isspace()]
-        document_number = {name: number for number, (name, _) in enumerate(kept)}
-        asked, queries = read_columns(folder / f"{name}_queries.parquet", ["id", "text"])
-        query_number = {name: number for number, name in enumerate(asked)}
-        relevant: dict[int, set[int]] = {}
-        judgements = read_columns(folder / f"{name}_qrels.parquet", ["query_id", "doc_id", "relevance"])
-        for query, document, grade in zip(*judgements, strict=True):
-            if grade > 0 and query in query_number and document in document_number:
-                relevant.setdefault(query_number[query], set()).add(document_number[document])
-        return cls(tuple(queries), tuple(text for _, text in kept), relevant)
 
 
 def ndcg(queries: object, documents: object, relevant: Mapping[int, Set[int]], *, at: int = 10) -> float:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from regionmarker.errors import InputError
 
-Floats: TypeAlias = NDArray[np.float32]
-"""A float32 array: embeddings are (n, D), one row per text."""
+Floats: TypeAlias = NDArray[np.float32]  # a float32 array: embeddings are (n, D), one row per text
 
 Doubles: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]

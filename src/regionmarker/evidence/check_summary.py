@@ -24,14 +24,10 @@ class CheckRow(NamedTuple):
     """One check of a level's table."""
 
     name: str
-    file: str
-    """The file to blame where a value is missing or is nonsense."""
-    look: Callable[[Bundle], str]
-    """Says what was found, or complains by an InputError."""
-    optional: bool = False
-    """Made only where the bundle has the file."""
-    needed: bool = False
-    """Where it fails, the checks after it in its table are not made."""
+    file: str  # the file to blame where a value is missing or is nonsense
+    look: Callable[[Bundle], str]  # says what was found, or complains by an InputError
+    optional: bool = False  # made only where the bundle has the file
+    needed: bool = False  # where it fails, the checks after it in its table are not made
 
 
 def _commitment(bundle: Bundle) -> str:

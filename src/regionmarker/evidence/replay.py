@@ -17,8 +17,7 @@ from regionmarker.verification.asking import ask_texts
 
 SAME = 0.99
 """Cosine from which on two answers count as the same: servers round, batch and move between processors."""
-MOST = 0.95
-"""Share of the sample that must have the same answers."""
+MOST = 0.95  # share of the sample that must have the same answers
 
 
 @dataclass(frozen=True)

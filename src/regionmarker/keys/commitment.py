@@ -34,8 +34,7 @@ from regionmarker.vectors import AnyArray
 
 SCHEME = "regionmarker commitment 1"
 PARTS = ("master", "matrix", "regions", "pool", "reservoir", "encoder", "statistic", "level")
-COMMITMENT = "commitment.json"
-"""The file of a bundle of evidence that shows a commitment and its opened parts."""
+COMMITMENT = "commitment.json"  # the file of a bundle of evidence that shows a commitment and its opened parts
 
 _NUMBERS = re.compile(r"[<|][fiu][1248]")
 _INLINE = 4096  # larger parts get a file of their own

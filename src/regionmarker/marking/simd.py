@@ -17,8 +17,7 @@ from numba.core.datamodel import models
 from numba.extending import intrinsic, register_model
 
 WIDTH = 8
-LINE = 16
-"""float32 numbers in a cache line."""
+LINE = 16  # float32 numbers in a cache line
 
 cgutils: Any = numba_cgutils  # typed in some versions of numba and not in others
 _EXPONENT = 0x7FF0_0000_0000_0000

@@ -13,8 +13,7 @@ from regionmarker.errors import InputError
 from regionmarker.marks.number_format import LIMITS, NumberFormat, magic_factor
 from regionmarker.vectors import NORM_TOLERANCE, Doubles, Floats, Integers
 
-NOTHING_LEFT = 1e-12
-"""|(1 - lambda) e + lambda w|^2 below this has no direction."""
+NOTHING_LEFT = 1e-12  # |(1 - lambda) e + lambda w|^2 below this has no direction
 
 LENGTHS = (1e-15, 1e15)
 """Which lengths ``normalise`` mends; beyond them float32 products overflow, and no encoder means it."""

@@ -234,8 +234,7 @@ REDUCERS: dict[str, type[Reducer]] = {
     "umap": UMAP,
     "none": NoReduction,
 }
-LINEAR = ("pca", "svd")
-"""Reducers that have a subspace."""
+LINEAR = ("pca", "svd")  # reducers that have a subspace
 
 
 def load_reducer(name: str) -> Reducer:

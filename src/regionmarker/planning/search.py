@@ -40,15 +40,11 @@ class Outcome:
     queries: int
     utility_loss: float
     cosine: float
-    signal: float
-    """Mean of U / sqrt(R)."""
-    error: float
-    """Standard error of the signal."""
-    caught: float
-    """Share of trials with p at or below the level."""
+    signal: float  # mean of U / sqrt(R)
+    error: float  # standard error of the signal
+    caught: float  # share of trials with p at or below the level
     trials: int
-    failed: str = ""
-    """Why there is no such key on this corpus; then all else is NaN."""
+    failed: str = ""  # why there is no such key on this corpus; then all else is NaN
 
     def to_dict(self) -> dict[str, object]:
         plain = asdict(self)
@@ -61,12 +57,9 @@ class Plan:
     """The recommendation, and everything that it rests on."""
 
     goals: Goals
-    recommended: Outcome | None
-    """The winner on fresh keys; None where no candidate is within the utility that is allowed."""
-    interval: tuple[float, float]
-    """95 % Wilson interval of the share caught."""
-    innocents: float
-    """Share of target draws that convict a copy of unmarked vectors; the level is what it should be near, or below."""
+    recommended: Outcome | None  # the winner on fresh keys; None where no candidate is within the utility allowed
+    interval: tuple[float, float]  # 95 % Wilson interval of the share caught
+    innocents: float  # share of target draws that convict a copy of unmarked vectors: near the level, or below
     tried: tuple[Outcome, ...]
     by_fidelity: tuple[Outcome, ...]
     by_queries: tuple[Outcome, ...]

@@ -34,8 +34,7 @@ _NEIGHBOURS_OF = 2000  # texts among which neighbours are looked for
 _HIDDEN = 1024
 _PENALTY = 0.1
 _MEASURED = 1000  # texts that the fidelity is measured on
-LEAST = 1000
-"""Fewer distinct texts than these make no key that could be judged."""
+LEAST = 1000  # fewer distinct texts than these make no key that could be judged
 
 _MOST_TEXTS = 20_000
 _MOST_QUERIES = 5_000

@@ -21,8 +21,7 @@ from regionmarker.verification.answers import Answers
 from regionmarker.verification.clean_space import CleanSpace
 from regionmarker.verification.questions import ENOUGH_PROBES, Questions, regroup
 
-POOL_MISSING = 0.05
-"""Share of the pool that may be without an answer."""
+POOL_MISSING = 0.05  # share of the pool that may be without an answer
 
 Statistic = Callable[[Floats, Floats, CleanSpace, tuple[int, ...], tuple[int, ...]], Doubles]
 """Scores z (R, M) from the answers to the probes and to the pool, the clean space, the regions to score and others."""

@@ -25,8 +25,7 @@ from regionmarker.verification.simulated_stealer import SimulatedStealer, Studen
 
 NOISES = (0.0, 0.7, 1.2, 1.8, 2.5)
 WANTED = 0.9
-ENOUGH = 0.9
-"""A run that would miss stealers of this fidelity more often than one time in ten is inconclusive."""
+ENOUGH = 0.9  # a run that would miss stealers of this fidelity more often than one time in ten is inconclusive
 _HIDDEN = 2048
 _PENALTY = 0.01
 _LEAST_TEXTS = 500

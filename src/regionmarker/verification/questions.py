@@ -26,8 +26,7 @@ from regionmarker.vectors import Doubles, Integers, as_floats, check_rows
 from regionmarker.verification.clean_space import CleanSpace
 
 DEFAULT_BUDGET = 3000
-ENOUGH_PROBES = 30
-"""Probes that a region should have for its mean to mean something."""
+ENOUGH_PROBES = 30  # probes that a region should have for its mean to mean something
 
 _BYTES_PER_TOKEN = 4
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from regionmarker.vectors import Doubles, Floats, Integers, normalised
 
-PENALTIES = (0.03, 0.1, 0.3, 1.0)
-"""Of the ridge, as shares of the mean variance of a hidden unit."""
+PENALTIES = (0.03, 0.1, 0.3, 1.0)  # of the ridge, as shares of the mean variance of a hidden unit
 
 _BLOCK = 4096  # rows at a time: the hidden layer of a whole corpus would not fit into memory
 _PUBLIC = (8, 16, 32, 64, 128, 256)
