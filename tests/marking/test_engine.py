@@ -23,6 +23,8 @@ from regionmarker.marking.numpy_engine import NumpyEngine
 from regionmarker.marks.number_format import NumberFormat, in_format
 from regionmarker.marks.plan import MarkPlan
 
+pytest.importorskip("numba")
+
 
 class plain:
     """The same functions by the arithmetic of the reference engine."""
