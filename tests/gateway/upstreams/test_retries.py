@@ -26,6 +26,9 @@ async def cut(stub, writer, question):
     writer.close()
 
 
+cut.watched = True
+
+
 def test_one_failure_is_mended_by_asking_again(serve, upstream, key_marker):
     serving = serve()
     upstream.script = [says(503, b"", retry_after_ms="1"), cut]
