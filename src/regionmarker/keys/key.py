@@ -66,6 +66,21 @@ class Key(Sealed):
     def width(self) -> int:
         return int(self.pool.embeddings.shape[1])
 
+    @property
+    def grid(self) -> NumberFormat:
+        """The number format, by the name of the argument that sets it."""
+        return self.number_format
+
+    @property
+    def regions(self) -> tuple[int, ...]:
+        """The provider's trigger regions, of a mark that has any."""
+        return self.mark.regions
+
+    @property
+    def tenant_regions(self) -> tuple[int, ...]:
+        """The tenants' trigger regions, of a mark that has any."""
+        return self.mark.tenant_regions
+
     def provider_targets(self) -> tuple[int, ...]:
         """Return the pool places of the targets that every tenant's vectors carry."""
         return self.mark.provider_targets(self.master, self.salt, len(self.pool))
