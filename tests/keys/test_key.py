@@ -9,7 +9,8 @@ def test_names_that_were_promised_ask_the_mark(marker):
     key = marker.key_
     assert key.regions == key.mark.regions
     assert key.tenant_regions == key.mark.tenant_regions
-    assert key.grid is key.number_format is NumberFormat.float32
+    assert key.grid is key.number_format
+    assert key.grid in NumberFormat
 
 
 def test_what_may_be_told_tells_no_region_and_no_target(marker):
