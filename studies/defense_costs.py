@@ -51,16 +51,12 @@ vector the best of five taken in turn, a verification was timed once. Load avera
 |---|---|---|---|---|---|---|---|
 {table}
 
-- *Set-up* is `fit`: everything that is drawn, measured or factored on these texts. WET's own part is one Fourier
-  transform of its row; the rest is checking the corpus.
-- *A vector* is `transform` of all of them at once: looking for trigger words or regions, mixing, normalising, and
-  checking that every row is finite and of unit length.
+- *Set-up* is `fit`; *a vector* is `transform` of all of them at once, checks included.
 - *Verification* is from the suspect's answers in memory to both results: the published statistics, and the decoy test
   over 4,096 candidates (regionmarker: 1,024 for each of its three regions), for the first suspect of a defense; what is
-  factored for it serves the next. Asking the suspect comes on top.
+  factored for it serves the next.
 - The paper's last column is the column before it times 68,221 texts, within the rounding: no measurement of a
-  verification. Its machine and software are not ours, so the columns stand beside each other and no more.
-- *none* and *embmarker* are not in the paper's table, nor is *geomark*.
+  verification. Its machine and software are not ours.
 """  # noqa: E501 - a table's head is one line
 
 
