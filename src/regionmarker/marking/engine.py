@@ -6,7 +6,7 @@ The arithmetic is compiled where numba is installed and plain NumPy where it is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from regionmarker.errors import InputError
 from regionmarker.marking.numpy_engine import NumpyEngine, is_bad, row_norms
 from regionmarker.marks.number_format import NumberFormat, in_format
-from regionmarker.marks.plan import MarkPlan
+from regionmarker.marks.plan import GradedPlan, MarkPlan
 from regionmarker.vectors import NORM_TOLERANCE, AnyArray, Doubles, Floats, Integers, as_matrix, describe_bad_row
 
 BLOCK_BYTES = 1 << 19
@@ -30,7 +30,7 @@ class Engine(Protocol):
     def dithered(self, rows: Floats, number_format: NumberFormat) -> Floats:
         """Return the rows without the pattern of their number format, (n, D); see ``marks.number_format``."""
 
-    def may_refuse(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
+    def may_refuse(self, plan: MarkPlan | GradedPlan, rows: Floats, normalise: bool) -> bool:
         """Say whether any row might have to be refused; float64 decides."""
 
     def regions(self, plan: MarkPlan, rows: Floats, normalise: bool) -> Integers:
@@ -38,6 +38,9 @@ class Engine(Protocol):
 
     def write(self, plan: MarkPlan, rows: Floats, target_of_row: Integers | None, out: Floats, normalise: bool) -> bool:
         """Mark ``rows`` into ``out`` and say whether any row might have to be refused."""
+
+    def write_graded(self, plan: GradedPlan, rows: Floats, out: Floats, normalise: bool) -> bool:
+        """Do the same by the graded mark."""
 
 
 @cache
@@ -75,7 +78,7 @@ def regions(plan: MarkPlan, embeddings: object, *, normalise: bool = False, usin
 
 
 def mark(
-    plan: MarkPlan,
+    plan: MarkPlan | GradedPlan,
     embeddings: object,
     out: Floats | None = None,
     *,
@@ -92,8 +95,8 @@ def mark(
 
     Parameters
     ----------
-    plan : MarkPlan
-        What to mark with.
+    plan : MarkPlan or GradedPlan
+        What to mark with; eq. 3 for the published mark, the formula of ``marks.graded`` for the graded one.
     embeddings : array of shape (n, D)
         float16, float32 or float64, in any memory order.
     out : float32 array of shape (n, D), optional
@@ -119,6 +122,8 @@ def mark(
     >>> mark(plan, np.float32([[0.6, 0.8], [-0.6, 0.8]])).round(2)
     array([[ 0.73,  0.69], [-0.6 ,  0.8 ]], dtype=float32)
     """
+    if isinstance(plan, MarkPlan):
+        _need_hyperplanes(plan)
     return _run(using or engine(), plan, embeddings, None, out, normalise)
 
 
@@ -137,7 +142,7 @@ def blend(
 
 def _run(
     engine: Engine,
-    plan: MarkPlan,
+    plan: MarkPlan | GradedPlan,
     embeddings: object,
     target_of_row: Integers | None,
     out: Floats | None,
@@ -145,9 +150,7 @@ def _run(
 ) -> Floats:
     """Mark with ``engine``: all rows, or an :class:`InputError` and none."""
     matrix = as_matrix(embeddings, width=plan.width)
-    if target_of_row is None:
-        _need_hyperplanes(plan)
-    else:
+    if isinstance(plan, MarkPlan) and target_of_row is not None:
         target_of_row = _check_targets(plan, target_of_row, len(matrix))
     if out is None:
         out = np.empty(matrix.shape, dtype=np.float32)
@@ -156,11 +159,11 @@ def _run(
     ):
         _refuse_bad_rows(plan, matrix, normalise)  # in place: nothing has been written yet
     may_refuse = False
-    write = engine.write if plan.number_format is NumberFormat.float32 else partial(_write_coarse, engine)
     for start, stop, rows in _blocks(engine, matrix, out, any_size=plan.number_format is NumberFormat.float32):
         target = out[start:stop]
         fit = target if target.flags.c_contiguous and target.flags.aligned else np.empty(target.shape, dtype=np.float32)
-        may_refuse |= write(plan, rows, None if target_of_row is None else target_of_row[start:stop], fit, normalise)
+        chosen = None if target_of_row is None else target_of_row[start:stop]
+        may_refuse |= _write(engine, plan, rows, chosen, fit, normalise)
         if fit is not target:
             target[...] = fit
     if may_refuse:
@@ -172,17 +175,28 @@ def _run(
     return out
 
 
-def _write_coarse(
-    engine: Engine, plan: MarkPlan, rows: Floats, target_of_row: Integers | None, out: Floats, normalise: bool
+def _write(
+    engine: Engine,
+    plan: MarkPlan | GradedPlan,
+    rows: Floats,
+    target_of_row: Integers | None,
+    out: Floats,
+    normalise: bool,
 ) -> bool:
-    """Mark rows of a coarse number format: dithered first, see :mod:`regionmarker.marks.number_format`.
+    """Mark one block; rows of a coarse number format are dithered first, see :mod:`regionmarker.marks.number_format`.
 
     A row that gets no mark and lies on its lattice already is served as it came: rounding the same numbers again would
-    change its length a little, and with it the row's look.
+    change its length a little, and with it the row's look. The graded mark leaves no such row.
     """
+    coarse = plan.number_format is not NumberFormat.float32
+    may_refuse = coarse and engine.may_refuse(plan, rows, normalise)
+    if isinstance(plan, GradedPlan):
+        mixed = engine.dithered(rows, plan.number_format) if coarse else rows
+        return engine.write_graded(plan, mixed, out, normalise) or may_refuse
+    if not coarse:
+        return engine.write(plan, rows, target_of_row, out, normalise)
     if target_of_row is None:
         target_of_row = plan.target_of_region[engine.regions(plan, rows, normalise)]
-    may_refuse = engine.may_refuse(plan, rows, normalise)
     kept = ((target_of_row == 0) & in_format(rows, plan.number_format) & (not normalise))[:, None]  # (n, 1)
     clean = rows.copy() if np.may_share_memory(rows, out) else rows
     engine.write(plan, engine.dithered(rows, plan.number_format), target_of_row, out, normalise)
@@ -250,7 +264,7 @@ def bad_rows(matrix: AnyArray, *, normalise: bool = False, tolerance: float = NO
     return is_bad(tolerance, _all_norms(matrix), normalise)
 
 
-def _refuse_bad_rows(plan: MarkPlan, matrix: AnyArray, normalise: bool) -> None:
+def _refuse_bad_rows(plan: MarkPlan | GradedPlan, matrix: AnyArray, normalise: bool) -> None:
     """Raise for the first bad row, counting all of them; return where float64 finds none."""
     norms = _all_norms(matrix)
     bad = is_bad(plan.norm_tolerance, norms, normalise)

@@ -17,16 +17,12 @@ plain loops is slower, and a spelled-out sum has one order, whatever the batch. 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
-from numba import types as numba_types
 
 from regionmarker.marking import simd
+from regionmarker.marking.compiled import STREAM_BYTES, compiled, given, inner, limits, served, types
 from regionmarker.marking.simd import LINE, WIDTH, load, muladd, no_doubles, no_floats, prefetch, total
 from regionmarker.marks.number_format import (
     COLUMN_STEP,
@@ -36,51 +32,17 @@ from regionmarker.marks.number_format import (
     NumberFormat,
     powers_below,
 )
-from regionmarker.marks.plan import LENGTHS, NORMALS_AT_ONCE, NOTHING_LEFT, MarkPlan
+from regionmarker.marks.plan import NORMALS_AT_ONCE, NOTHING_LEFT, GradedPlan, MarkPlan
 from regionmarker.vectors import Floats, Integers
 
-STREAM_BYTES = 1 << 23
-"""Outputs from this size on bypass the cache, as a large memcpy does: they would push out what they are made from."""
-
-_DOUBT = 1e-4  # float32 sums are at least this good: rows nearer to the tolerance are judged in float64
 _NO_TARGETS = np.zeros(0, dtype=np.int64)
 _AHEAD = 2  # rows: what is prefetched is the next pair
-_OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",  # dividing by zero gives infinity: such rows are found afterwards
-    "_nrt": False,  # no reference counts: the caller holds the arrays, and the counting cost more than the arithmetic
-}
-_njit: Any = numba.njit  # typed in some versions of numba and not in others
-types: Any = numba_types
 
-
-def _inner(function: Callable[..., Any]) -> Any:
-    return _njit(**_OPTIONS)(function)
-
-
-def _entry(*signature: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile now, for read-only and writable arrays alike; keep the result where a cache can be written."""
-
-    def compile_entry(function: Callable[..., Any]) -> Any:
-        # numba's cache watches the file of the function only, so the other file's digest goes into the name.
-        function.__qualname__ += hashlib.sha256(Path(simd.__file__).read_bytes()).hexdigest()[:8]
-        try:
-            return _njit(signature, cache=True, **_OPTIONS)(function)
-        except RuntimeError:  # cannot cache: no place is writable
-            return _njit(signature, **_OPTIONS)(function)
-
-    return compile_entry
-
-
-def _given(dtype: Any, dimensions: int) -> Any:
-    return types.Array(dtype, dimensions, "C", readonly=True)
-
-
-_ROWS, _NUMBERS, _TABLE = _given(types.float32, 2), _given(types.int64, 1), _given(types.float32, 2)
+_ROWS, _NUMBERS, _TABLE = given(types.float32, 2), given(types.int64, 1), given(types.float32, 2)
 _FLAG, _NUMBER = types.boolean, types.float64
 
 
-@_inner
+@inner
 def _project(E: Any, r: int, s: int, H: Any, g: int) -> Any:
     """Return four projections and the squared length of row r, and the same of row s, in float32."""
     width = E.shape[1]
@@ -105,7 +67,7 @@ def _project(E: Any, r: int, s: int, H: Any, g: int) -> Any:
     return p, q
 
 
-@_inner
+@inner
 def _project_column(x: Any, H: Any, g: int, j: int, p: Any) -> Any:
     return (
         muladd(x, H[g, j], p[0]),
@@ -116,7 +78,7 @@ def _project_column(x: Any, H: Any, g: int, j: int, p: Any) -> Any:
     )
 
 
-@_inner
+@inner
 def _bits(p: Any, thresholds: Any, g: int, unit: float) -> Any:
     """Return four bits of a region number: 1[H_i . e - t_i > 0] << i."""
     return (
@@ -127,7 +89,7 @@ def _bits(p: Any, thresholds: Any, g: int, unit: float) -> Any:
     )
 
 
-@_inner
+@inner
 def _square(E: Any, r: int) -> Any:
     """Return |e|^2 in float64, which no float32 entry can overflow."""
     width = E.shape[1]
@@ -144,7 +106,7 @@ def _square(E: Any, r: int) -> Any:
     return square
 
 
-@_inner
+@inner
 def _locate(E: Any, r: int, s: int, H: Any, thresholds: Any, normalise: bool) -> Any:
     """Return |e|^2 and the region of row r, and of row s."""
     p, q = _project(E, r, s, H, 0)
@@ -161,7 +123,7 @@ def _locate(E: Any, r: int, s: int, H: Any, thresholds: Any, normalise: bool) ->
     return square_r, region_r, square_s, region_s
 
 
-@_inner
+@inner
 def _mixed_square(E: Any, r: int, keep: Any, target_part: Any, target: int) -> Any:
     """Return |y|^2 in float64 of y = (1 - lambda) e + lambda w_r in float32."""
     width = E.shape[1]
@@ -181,17 +143,7 @@ def _mixed_square(E: Any, r: int, keep: Any, target_part: Any, target: int) -> A
     return square
 
 
-@_inner
-def _served(x: Any, keep: Any, pull: Any, scale: float, rounding: Any) -> Any:
-    """Return y / |y| on the rounding, for one number or one vector of them."""
-    y = muladd(keep, x, pull)
-    if rounding[1] > 0.0:
-        return simd.rounded(y, scale, rounding[0], rounding[1])
-    high = np.float32(scale)
-    return simd.scaled(y, high, np.float32(scale - np.float64(high)))
-
-
-@_inner
+@inner
 def _emit(
     E: Any, r: int, keep: Any, target_part: Any, target: int, out: Any, scale: float, rounding: Any, streamed: bool
 ) -> None:
@@ -200,22 +152,22 @@ def _emit(
     head = min(simd.columns_to_line(out, r), width) if streamed else 0
     tail = width - (width - head) % WIDTH
     for j in range(head):
-        out[r, j] = _served(E[r, j], keep, target_part[target, j], scale, rounding)
+        out[r, j] = served(E[r, j], keep, target_part[target, j], scale, rounding)
     if streamed:
         for j in range(head, tail, WIDTH):
             if (j - head) & (2 * LINE - 1) == 0:
                 prefetch(E, r + _AHEAD, (width + j) >> 1)
-            simd.stream(_served(load(E, r, j), keep, load(target_part, target, j), scale, rounding), out, r, j)
+            simd.stream(served(load(E, r, j), keep, load(target_part, target, j), scale, rounding), out, r, j)
     else:
         for j in range(0, tail, WIDTH):
             if j & (2 * LINE - 1) == 0:
                 prefetch(E, r + _AHEAD, (width + j) >> 1)
-            simd.store(_served(load(E, r, j), keep, load(target_part, target, j), scale, rounding), out, r, j)
+            simd.store(served(load(E, r, j), keep, load(target_part, target, j), scale, rounding), out, r, j)
     for j in range(tail, width):
-        out[r, j] = _served(E[r, j], keep, target_part[target, j], scale, rounding)
+        out[r, j] = served(E[r, j], keep, target_part[target, j], scale, rounding)
 
 
-@_inner
+@inner
 def _mark_row(
     E: Any, r: int, square: float, target: int, target_part: Any, own_part: Any, out: Any, rounding: Any,
     normalise: bool, streamed: bool,
@@ -229,8 +181,8 @@ def _mark_row(
     _emit(E, r, keep, target_part, target, out, 1.0 / np.sqrt(mixed), rounding, streamed)
 
 
-@_entry(
-    *(_ROWS, _NUMBERS, _TABLE, _given(types.float64, 1), _NUMBERS, _TABLE, _given(types.float32, 1)),
+@compiled(
+    *(_ROWS, _NUMBERS, _TABLE, given(types.float64, 1), _NUMBERS, _TABLE, given(types.float32, 1)),
     *(types.Array(types.float32, 2, "C"), types.UniTuple(_NUMBER, 2), types.UniTuple(_NUMBER, 2), _FLAG, _FLAG),
 )
 def _write(
@@ -252,7 +204,7 @@ def _write(
     return may_refuse
 
 
-@_entry(_ROWS, types.UniTuple(_NUMBER, 2))
+@compiled(_ROWS, types.UniTuple(_NUMBER, 2))
 def _suspicious(E: Any, limits: Any) -> bool:
     found = False
     for r in range(E.shape[0]):
@@ -260,7 +212,7 @@ def _suspicious(E: Any, limits: Any) -> bool:
     return found
 
 
-@_entry(_ROWS, _TABLE, _given(types.float64, 1), types.Array(types.int64, 1, "C"), _FLAG)
+@compiled(_ROWS, _TABLE, given(types.float64, 1), types.Array(types.int64, 1, "C"), _FLAG)
 def _regions(E: Any, H: Any, thresholds: Any, found: Any, normalise: bool) -> None:
     n = E.shape[0]
     for r in range(0, n, 2):
@@ -268,7 +220,7 @@ def _regions(E: Any, H: Any, thresholds: Any, found: Any, normalise: bool) -> No
         _, found[r], _, found[s] = _locate(E, r, s, H, thresholds, normalise)
 
 
-@_entry(_given(types.uint32, 2), _ROWS, _ROWS, types.Array(types.float32, 2, "C"), types.float32, types.float32)
+@compiled(given(types.uint32, 2), _ROWS, _ROWS, types.Array(types.float32, 2, "C"), types.float32, types.float32)
 def _dither(bits: Any, E: Any, powers: Any, out: Any, least_power: Any, unit: Any) -> None:
     """Do what :func:`regionmarker.marks.number_format.dithered` does, in one pass and to the same bit."""
     u = np.uint32
@@ -284,12 +236,6 @@ def _dither(bits: Any, E: Any, powers: Any, out: Any, least_power: Any, unit: An
             out[r, j] = E[r, j] + share * (max(powers[r, j], least_power) * unit)
 
 
-def _limits(plan: MarkPlan, normalise: bool) -> tuple[float, float]:
-    """Between these squared lengths a row is certainly good."""
-    low, high = LENGTHS if normalise else (1.0 - plan.norm_tolerance, 1.0 + plan.norm_tolerance)
-    return low * low * (1.0 + _DOUBT), high * high * (1.0 - _DOUBT)
-
-
 class NumbaEngine:
     """The fused kernel on one thread; see :class:`regionmarker.marking.engine.Engine`."""
 
@@ -302,8 +248,8 @@ class NumbaEngine:
         _dither(bits, rows, powers_below(bits), found, power, unit)
         return found
 
-    def may_refuse(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
-        return bool(_suspicious(rows, _limits(plan, normalise)))
+    def may_refuse(self, plan: MarkPlan | GradedPlan, rows: Floats, normalise: bool) -> bool:
+        return bool(_suspicious(rows, limits(plan, normalise)))
 
     def regions(self, plan: MarkPlan, rows: Floats, normalise: bool) -> Integers:
         found = np.empty(len(rows), dtype=np.int64)
@@ -315,6 +261,9 @@ class NumbaEngine:
         streamed = out.nbytes >= STREAM_BYTES and not np.may_share_memory(rows, out)
         target_of_row = _NO_TARGETS if target_of_row is None else target_of_row
         tables = (t.normals, t.thresholds, t.target_of_region, t.target_part, t.own_part)
-        return bool(
-            _write(rows, target_of_row, *tables, out, t.rounding, _limits(plan, normalise), normalise, streamed)
-        )
+        return bool(_write(rows, target_of_row, *tables, out, t.rounding, limits(plan, normalise), normalise, streamed))
+
+    def write_graded(self, plan: GradedPlan, rows: Floats, out: Floats, normalise: bool) -> bool:
+        from regionmarker.marking.numba_graded import write_graded  # compiles when it is first needed
+
+        return write_graded(plan, rows, out, normalise)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from regionmarker.marks.number_format import NumberFormat, dithered, round_to_format
-from regionmarker.marks.plan import LENGTHS, NOTHING_LEFT, MarkPlan
+from regionmarker.marks.plan import CLIP, LENGTHS, NOTHING_LEFT, GradedPlan, MarkPlan
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers
 
 
@@ -22,7 +22,7 @@ class NumpyEngine:
     def dithered(self, rows: Floats, number_format: NumberFormat) -> Floats:
         return dithered(rows, number_format)
 
-    def may_refuse(self, plan: MarkPlan, rows: Floats, normalise: bool) -> bool:
+    def may_refuse(self, plan: MarkPlan | GradedPlan, rows: Floats, normalise: bool) -> bool:
         return bool(is_bad(plan.norm_tolerance, row_norms(rows), normalise).any())
 
     def regions(self, plan: MarkPlan, rows: Floats, normalise: bool) -> Integers:
@@ -41,6 +41,20 @@ class NumpyEngine:
             y[lost] = _mix(e[lost], 0.0 * own_part[lost], plan.tables.target_part[target_of_row[lost]])
             squares[lost] = (y[lost] * y[lost]).sum(axis=-1)
             y *= (1.0 / np.sqrt(squares))[:, None]
+            out[...] = round_to_format(y, plan.number_format)
+        return bool(is_bad(plan.norm_tolerance, norms, normalise).any())
+
+    def write_graded(self, plan: GradedPlan, rows: Floats, out: Floats, normalise: bool) -> bool:
+        norms, e = row_norms(rows), rows.astype(np.float64)  # (n,), (n, D)
+        with np.errstate(all="ignore"):  # rows that are no good are found afterwards
+            e *= _units(norms, normalise)[:, None]
+            u = np.stack([(e * plane).sum(axis=-1) for plane in plan.tables.planes], axis=-1) - plan.tables.offsets
+            second = np.where(plan.second >= 0, u[:, plan.second], 1.0)
+            carriers = np.clip(u[:, plan.first] * second, -CLIP, CLIP)  # (n, J)
+            for carrier, direction in zip(((carriers - plan.centres) * plan.amounts).T, plan.directions, strict=True):
+                e += carrier[:, None] * direction
+            y = e.astype(np.float32).astype(np.float64)
+            y *= (1.0 / np.sqrt((y * y).sum(axis=-1)))[:, None]
             out[...] = round_to_format(y, plan.number_format)
         return bool(is_bad(plan.norm_tolerance, norms, normalise).any())
 

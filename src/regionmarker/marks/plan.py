@@ -1,4 +1,4 @@
-"""What the kernel needs to mark one tenant's rows."""
+"""What an engine needs to mark one tenant's rows: one plan per kind of mark."""
 
 from __future__ import annotations
 
@@ -18,8 +18,17 @@ NOTHING_LEFT = 1e-12  # |(1 - lambda) e + lambda w|^2 below this has no directio
 LENGTHS = (1e-15, 1e15)
 """Which lengths ``normalise`` mends; beyond them float32 products overflow, and no encoder means it."""
 
+CLIP = 2.0
+"""Where a graded side ends: this many standard deviations from the hyperplane."""
+
 NORMALS_AT_ONCE = 4
 """Kernels take the hyperplanes in groups of four: four running sums fit the registers beside the row."""
+
+PLANES_AT_ONCE = 3
+"""Of the graded mark: three hyperplanes times four rows are twelve running sums, which fit the registers."""
+
+COLUMNS_AT_ONCE = 16
+"""Two vectors of a row while all carriers are added to it: four rows of them fit the registers."""
 
 _LINE_BYTES = 64
 
@@ -97,6 +106,91 @@ class MarkPlan(Sealed):
             target_of_region=np.ascontiguousarray(self.target_of_region, dtype=np.int64),
             target_part=_aligned((weights[:, None] * self.targets.astype(np.float64)).astype(np.float32)),
             own_part=(1.0 - weights).astype(np.float32),
+            rounding=(LIMITS[self.number_format].least_power, magic),
+        )
+
+
+class GradedTables(NamedTuple):
+    """A graded plan in the shape that a compiled engine reads."""
+
+    planes: Floats  # H, padded with zero rows to a multiple of PLANES_AT_ONCE
+    offsets: Floats  # H mu, padded alike
+    first: Integers  # (J,): the hyperplane of a carrier
+    second: Integers  # (J,): its second one; -1 for a single
+    centres: Floats  # (J,)
+    amounts: Floats  # (J,)
+    directions: Floats  # (columns / 2 vectors * J, 2 vectors): all carriers of the same columns lie side by side
+    tail: Floats  # (J, rest): the columns that fill no two vectors
+    rounding: tuple[float, float]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class GradedPlan(Sealed):
+    """Hyperplanes and carriers, and the direction that each carrier pulls along.
+
+    With u = H e - H mu, carrier j is clip(u_first, -2, 2) or clip(u_first u_second, -2, 2); what it adds to e is
+    (c_j - centre_j) amount_j d_j.
+
+    Examples
+    --------
+    >>> plan = GradedPlan(
+    ...     planes=np.float32([[1.0, 0.0]]),
+    ...     offsets=np.array([0.0]),
+    ...     first=np.array([0]),
+    ...     second=np.array([-1]),
+    ...     centres=np.array([0.0]),
+    ...     amounts=np.array([0.1]),
+    ...     directions=np.float32([[0.0, 1.0]]),
+    ...     number_format=NumberFormat.float32,
+    ... )
+    >>> plan
+    <GradedPlan: sealed>
+    >>> plan.width, plan.tables.planes.shape
+    (2, (3, 2))
+    """
+
+    planes: Floats  # H (h, D)
+    offsets: Doubles  # H mu (h,)
+    first: Integers  # (J,)
+    second: Integers  # (J,): -1 for a single
+    centres: Doubles  # (J,)
+    amounts: Doubles  # (J,): lambda w_j / sd_j
+    directions: Floats  # (J, D): d_t of the targets
+    number_format: NumberFormat
+    norm_tolerance: float = NORM_TOLERANCE
+
+    def __post_init__(self) -> None:
+        planes, width = self.planes.shape
+        count = len(self.first)
+        sizes = {self.second.shape, self.centres.shape, self.amounts.shape, (count,)}
+        fits = len(sizes) == 1 and self.offsets.shape == (planes,) and self.directions.shape == (count, width)
+        if not fits or not count:
+            raise InputError("the parts of this key do not fit each other: make the key again")
+        if not (self.first.min() >= 0 and max(self.first.max(), self.second.max()) < planes):
+            raise InputError("the carriers of this key do not fit its hyperplanes: make the key again")
+
+    @property
+    def width(self) -> int:
+        """D, the number of columns."""
+        return int(self.planes.shape[1])
+
+    @cached_property
+    def tables(self) -> GradedTables:
+        """The plan laid out for a compiled engine; made once."""
+        padding = -len(self.planes) % PLANES_AT_ONCE
+        columns = self.width - self.width % COLUMNS_AT_ONCE
+        count = len(self.first)
+        blocks = self.directions[:, :columns].reshape(count, -1, COLUMNS_AT_ONCE)  # (J, blocks, columns at once)
+        magic = 0.0 if self.number_format is NumberFormat.float32 else magic_factor(self.number_format)
+        return GradedTables(
+            planes=_aligned(np.pad(self.planes, ((0, padding), (0, 0))).astype(np.float32)),
+            offsets=np.pad(self.offsets, (0, padding)).astype(np.float32),
+            first=np.ascontiguousarray(self.first, dtype=np.int64),
+            second=np.ascontiguousarray(self.second, dtype=np.int64),
+            centres=self.centres.astype(np.float32),
+            amounts=self.amounts.astype(np.float32),
+            directions=_aligned(blocks.transpose(1, 0, 2).reshape(-1, COLUMNS_AT_ONCE).astype(np.float32)),
+            tail=np.ascontiguousarray(self.directions[:, columns:], dtype=np.float32),
             rounding=(LIMITS[self.number_format].least_power, magic),
         )
 

@@ -160,14 +160,14 @@ class PCA:
     """Top components of the covariance: the paper's choice."""
 
     def fit(self, summary: CorpusSummary, width: int, seed: int) -> LinearReduction:  # noqa: ARG002
-        return LinearReduction("pca", summary.moments.mean(), _top_eigenvectors(summary.moments.covariance(), width))
+        return LinearReduction("pca", summary.moments.mean(), top_eigenvectors(summary.moments.covariance(), width))
 
 
 class TruncatedSVD:
     """Top right singular vectors of the uncentred matrix; v is centred all the same, so that regions balance."""
 
     def fit(self, summary: CorpusSummary, width: int, seed: int) -> LinearReduction:  # noqa: ARG002
-        return LinearReduction("svd", summary.moments.mean(), _top_eigenvectors(summary.moments.second_moment(), width))
+        return LinearReduction("svd", summary.moments.mean(), top_eigenvectors(summary.moments.second_moment(), width))
 
 
 class NoReduction:
@@ -250,7 +250,7 @@ def load_reducer(name: str) -> Reducer:
     return REDUCERS[name]()
 
 
-def _top_eigenvectors(matrix: Doubles, count: int) -> Doubles:
+def top_eigenvectors(matrix: Doubles, count: int) -> Doubles:
     """Rows are the eigenvectors of the ``count`` largest eigenvalues, signs fixed so that the fit is reproducible."""
     from scipy.linalg import eigh  # slow to import, and only fitting needs it
 

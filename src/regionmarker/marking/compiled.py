@@ -1,0 +1,69 @@
+"""What the compiled engines share: how they compile, which rows are doubtful, the last rounding. Needs numba."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types as numba_types
+
+from regionmarker.marking import simd
+from regionmarker.marking.simd import muladd
+from regionmarker.marks.plan import LENGTHS, GradedPlan, MarkPlan
+
+STREAM_BYTES = 1 << 23
+"""Outputs from this size on bypass the cache, as a large memcpy does: they would push out what they are made from."""
+
+_DOUBT = 1e-4  # float32 sums are at least this good: rows nearer to the tolerance are judged in float64
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",  # dividing by zero gives infinity: such rows are found afterwards
+    "_nrt": False,  # no reference counts: the caller holds the arrays, and the counting cost more than the arithmetic
+}
+_njit: Any = numba.njit  # typed in some versions of numba and not in others
+types: Any = numba_types
+
+
+def inner(function: Callable[..., Any]) -> Any:
+    """Compile with what calls it."""
+    return _njit(**_OPTIONS)(function)
+
+
+def compiled(*signature: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile now, for read-only and writable arrays alike; keep the result where a cache can be written."""
+
+    def compile_entry(function: Callable[..., Any]) -> Any:
+        # numba's cache watches the file of the function only, so the other files' digest goes into the name.
+        sources = b"".join(Path(file).read_bytes() for file in (simd.__file__, __file__))
+        function.__qualname__ += hashlib.sha256(sources).hexdigest()[:8]
+        try:
+            return _njit(signature, cache=True, **_OPTIONS)(function)
+        except RuntimeError:  # cannot cache: no place is writable
+            return _njit(signature, **_OPTIONS)(function)
+
+    return compile_entry
+
+
+def given(dtype: Any, dimensions: int) -> Any:
+    """Return the type of an array that is only read."""
+    return types.Array(dtype, dimensions, "C", readonly=True)
+
+
+@inner
+def served(x: Any, keep: Any, pull: Any, scale: float, rounding: Any) -> Any:
+    """Return y / |y|, rounded, for one number or one vector of them."""
+    y = muladd(keep, x, pull)
+    if rounding[1] > 0.0:
+        return simd.rounded(y, scale, rounding[0], rounding[1])
+    high = np.float32(scale)
+    return simd.scaled(y, high, np.float32(scale - np.float64(high)))
+
+
+def limits(plan: MarkPlan | GradedPlan, normalise: bool) -> tuple[float, float]:
+    """Between these squared lengths a row is certainly good."""
+    low, high = LENGTHS if normalise else (1.0 - plan.norm_tolerance, 1.0 + plan.norm_tolerance)
+    return low * low * (1.0 + _DOUBT), high * high * (1.0 - _DOUBT)
