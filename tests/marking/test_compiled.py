@@ -1,23 +1,21 @@
-"""What compiled engines share: bounds within which a row is certainly good."""
+"""What compiled engines share: a function is kept on disk under a name that changes with what it is made of."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 pytest.importorskip("numba", reason="numba is not installed")
 
-from regionmarker.marking.compiled import limits
-from regionmarker.marks.number_format import NumberFormat
-from regionmarker.marks.plan import MarkPlan
-from regionmarker.vectors import NORM_TOLERANCE
+from regionmarker.marking.compiled import compiled, types
 
 
-def test_bounds_lie_inside_the_tolerance_so_that_doubtful_rows_are_looked_at_again():
-    rows = np.eye(2, dtype=np.float32)
-    plan = MarkPlan(rows[:1], np.zeros(1), np.array([0, 1]), rows, np.array([0.0, 0.2]), NumberFormat.float32)
-    low, high = limits(plan, normalise=False)
-    assert (1 - NORM_TOLERANCE) ** 2 < low < 1 < high < (1 + NORM_TOLERANCE) ** 2
-    low, high = limits(plan, normalise=True)
-    assert 0 < low < 1e-20
-    assert high > 1e20
+def test_it_compiles_at_once_and_its_name_tells_one_version_of_the_source_from_the_next():
+    @compiled(types.float64)
+    def doubled(x):
+        return 2.0 * x
+
+    assert doubled.signatures == [(types.float64,)]
+    assert doubled(21.0) == 42.0
+    name = doubled.py_func.__qualname__
+    assert name.startswith("test_it_compiles")
+    assert len(name.rpartition("doubled")[2]) == 8

@@ -53,7 +53,7 @@ def demo(
         [_judged(story, name) for name in story.verdicts],
         title="\nWho is convicted",
     )
-    stderr.print("\nThe paper's test convicts the innocent as well; see docs/why/the-verdict.md.")
+    stderr.print("\nThe paper's test convicts the innocent as well; see docs/why/verdict.md.")
 
 
 def _judged(story: Story, name: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What the compiled engines share: how they compile, which rows are doubtful, the last rounding. Needs numba."""
+"""What the compiled engines share: how they compile, and the last rounding. Needs numba."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from numba import types as numba_types
 
 from regionmarker.marking import simd
 from regionmarker.marking.simd import muladd
-from regionmarker.marks.plan import LENGTHS, GradedPlan, MarkPlan
 
 STREAM_BYTES = 1 << 23
 """Outputs from this size on bypass the cache, as a large memcpy does: they would push out what they are made from."""
 
-_DOUBT = 1e-4  # float32 sums are at least this good: rows nearer to the tolerance are judged in float64
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",  # dividing by zero gives infinity: such rows are found afterwards
@@ -61,9 +59,3 @@ def served(x: Any, keep: Any, pull: Any, scale: float, rounding: Any) -> Any:
         return simd.rounded(y, scale, rounding[0], rounding[1])
     high = np.float32(scale)
     return simd.scaled(y, high, np.float32(scale - np.float64(high)))
-
-
-def limits(plan: MarkPlan | GradedPlan, normalise: bool) -> tuple[float, float]:
-    """Between these squared lengths a row is certainly good."""
-    low, high = LENGTHS if normalise else (1.0 - plan.norm_tolerance, 1.0 + plan.norm_tolerance)
-    return low * low * (1.0 + _DOUBT), high * high * (1.0 - _DOUBT)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from regionmarker.marking import simd
-from regionmarker.marking.compiled import STREAM_BYTES, compiled, given, inner, limits, served, types
+from regionmarker.marking.compiled import STREAM_BYTES, compiled, given, inner, served, types
 from regionmarker.marking.simd import LINE, WIDTH, load, muladd, no_doubles, no_floats, prefetch, total
 from regionmarker.marks.number_format import (
     COLUMN_STEP,
@@ -32,7 +32,7 @@ from regionmarker.marks.number_format import (
     NumberFormat,
     powers_below,
 )
-from regionmarker.marks.plan import NORMALS_AT_ONCE, NOTHING_LEFT, GradedPlan, MarkPlan
+from regionmarker.marks.plan import NORMALS_AT_ONCE, NOTHING_LEFT, GradedPlan, MarkPlan, certain_squares
 from regionmarker.vectors import Floats, Integers
 
 _NO_TARGETS = np.zeros(0, dtype=np.int64)
@@ -249,7 +249,7 @@ class NumbaEngine:
         return found
 
     def may_refuse(self, plan: MarkPlan | GradedPlan, rows: Floats, normalise: bool) -> bool:
-        return bool(_suspicious(rows, limits(plan, normalise)))
+        return bool(_suspicious(rows, certain_squares(plan, normalise)))
 
     def regions(self, plan: MarkPlan, rows: Floats, normalise: bool) -> Integers:
         found = np.empty(len(rows), dtype=np.int64)
@@ -261,7 +261,9 @@ class NumbaEngine:
         streamed = out.nbytes >= STREAM_BYTES and not np.may_share_memory(rows, out)
         target_of_row = _NO_TARGETS if target_of_row is None else target_of_row
         tables = (t.normals, t.thresholds, t.target_of_region, t.target_part, t.own_part)
-        return bool(_write(rows, target_of_row, *tables, out, t.rounding, limits(plan, normalise), normalise, streamed))
+        return bool(
+            _write(rows, target_of_row, *tables, out, t.rounding, certain_squares(plan, normalise), normalise, streamed)
+        )
 
     def write_graded(self, plan: GradedPlan, rows: Floats, out: Floats, normalise: bool) -> bool:
         from regionmarker.marking.numba_graded import write_graded  # compiles when it is first needed

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from regionmarker.marking import simd
-from regionmarker.marking.compiled import STREAM_BYTES, compiled, given, inner, limits, served, types
+from regionmarker.marking.compiled import STREAM_BYTES, compiled, given, inner, served, types
 from regionmarker.marking.simd import LINE, WIDTH, load, muladd, no_doubles, no_floats, prefetch, total
-from regionmarker.marks.plan import CLIP, COLUMNS_AT_ONCE, NOTHING_LEFT, PLANES_AT_ONCE, GradedPlan
+from regionmarker.marks.plan import CLIP, COLUMNS_AT_ONCE, NOTHING_LEFT, PLANES_AT_ONCE, GradedPlan, certain_squares
 from regionmarker.vectors import Floats
 
 _ROWS_AT_ONCE = 4
@@ -185,6 +185,6 @@ def write_graded(plan: GradedPlan, rows: Floats, out: Floats, normalise: bool) -
     room = [np.empty((_ROWS_AT_ONCE, size), dtype=np.float32) for size in (len(t.planes), len(t.first), plan.width)]
     carriers = (t.offsets, t.first, t.second, t.centres, t.amounts, t.directions, t.tail)
     squares, units = np.empty(_ROWS_AT_ONCE), np.empty(_ROWS_AT_ONCE, dtype=np.float32)
-    bounds = limits(plan, normalise)
+    bounds = certain_squares(plan, normalise)
     found = _write(rows, t.planes, *carriers, out, *room, squares, units, t.rounding, bounds, normalise, streamed)
     return bool(found)

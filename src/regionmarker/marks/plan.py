@@ -30,6 +30,7 @@ PLANES_AT_ONCE = 3
 COLUMNS_AT_ONCE = 16
 """Two vectors of a row while all carriers are added to it: four rows of them fit the registers."""
 
+_DOUBT = 1e-4  # float32 sums are at least this good: rows nearer to the tolerance are judged in float64
 _LINE_BYTES = 64
 
 
@@ -193,6 +194,12 @@ class GradedPlan(Sealed):
             tail=np.ascontiguousarray(self.directions[:, columns:], dtype=np.float32),
             rounding=(LIMITS[self.number_format].least_power, magic),
         )
+
+
+def certain_squares(plan: MarkPlan | GradedPlan, normalise: bool) -> tuple[float, float]:
+    """Return between which squared lengths a row is certainly good, whatever float32 does to the sum."""
+    low, high = LENGTHS if normalise else (1.0 - plan.norm_tolerance, 1.0 + plan.norm_tolerance)
+    return low * low * (1.0 + _DOUBT), high * high * (1.0 - _DOUBT)
 
 
 def _aligned(table: Floats) -> Floats:
