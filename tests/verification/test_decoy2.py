@@ -68,7 +68,8 @@ def test_a_copy_is_caught_as_it_is_and_rotated(case, rotation):
 def test_a_copy_of_unmarked_vectors_is_not(case, rotation):
     copy = case.copy(marked=False)
     for answers in (copy, copy @ rotation):
-        assert case.test(answers)[1].p_value(case.targets) > 0.01
+        # p is uniform here: another Python has other sentences, and falls below this once in 5,000.
+        assert case.test(answers)[1].p_value(case.targets) > 1e-4
 
 
 def test_another_draw_of_targets_convicts_nobody(case):
