@@ -23,7 +23,8 @@ from regionmarker.corpus import TextSet
 from regionmarker.crypto.secret import Secret
 from regionmarker.encoders.base import LookupEncoder
 from regionmarker.marks.corpus_summary import CorpusSummary
-from regionmarker.marks.graded import GradedMark, GradedSettings, haar
+from regionmarker.marks.graded import GradedMark, GradedSettings
+from regionmarker.marks.reduction import haar
 from regionmarker.measures import neighbour_overlap, row_cosines
 from regionmarker.verification.decoy2 import graded_scores
 from regionmarker.verification.list_test import ListTest

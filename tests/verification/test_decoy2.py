@@ -8,7 +8,8 @@ import pytest
 from regionmarker.corpus import TextSet
 from regionmarker.crypto.secret import Secret
 from regionmarker.marks.corpus_summary import CorpusSummary
-from regionmarker.marks.graded import GradedMark, GradedSettings, haar
+from regionmarker.marks.graded import GradedMark, GradedSettings
+from regionmarker.marks.reduction import haar
 from regionmarker.verification.decoy2 import axes_match, graded_scores
 from regionmarker.verification.list_test import ListTest
 from regionmarker.verification.simulated_stealer import SimulatedStealer, Student

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from regionmarker.marks import Mark
 from regionmarker.marks.corpus_summary import CorpusSummary
 from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.regions import RegionMark, RegionSettings
+from regionmarker.specs import from_known
 
 MASTER_BYTES = 32
 
@@ -38,8 +39,7 @@ class Settings:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Settings:
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in document.items() if name in known})
+        return from_known(cls, document)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -1,4 +1,4 @@
-"""What the compiled engines share: how they compile, and the last rounding. Needs numba."""
+"""What the compiled engines share: how they compile, the length of a row, the last rounding. Needs numba."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numba import types as numba_types
 
 from regionmarker.marking import simd
-from regionmarker.marking.simd import muladd
+from regionmarker.marking.simd import LINE, WIDTH, load, muladd, no_doubles, prefetch, total
 
 STREAM_BYTES = 1 << 23
 """Outputs from this size on bypass the cache, as a large memcpy does: they would push out what they are made from."""
@@ -49,6 +49,23 @@ def compiled(*signature: Any) -> Callable[[Callable[..., Any]], Any]:
 def given(dtype: Any, dimensions: int) -> Any:
     """Return the type of an array that is only read."""
     return types.Array(dtype, dimensions, "C", readonly=True)
+
+
+@inner
+def squared_length(E: Any, r: int, ahead: int) -> Any:
+    """Return |e|^2 of row r in float64, which no float32 entry can overflow, and ask for the row ``ahead``."""
+    width = E.shape[1]
+    whole = width - width % WIDTH
+    low = high = no_doubles()
+    for j in range(0, whole, WIDTH):
+        if j & (LINE - 1) == 0:
+            prefetch(E, ahead, j)
+        x = load(E, r, j)
+        low, high = simd.add_low_squares(low, x), simd.add_high_squares(high, x)
+    square = total(low) + total(high)
+    for j in range(whole, width):
+        square += np.float64(E[r, j]) * np.float64(E[r, j])
+    return square
 
 
 @inner

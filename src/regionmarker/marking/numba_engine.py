@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from regionmarker.marking import simd
-from regionmarker.marking.compiled import STREAM_BYTES, compiled, given, inner, served, types
+from regionmarker.marking.compiled import STREAM_BYTES, compiled, given, inner, served, squared_length, types
 from regionmarker.marking.simd import LINE, WIDTH, load, muladd, no_doubles, no_floats, prefetch, total
 from regionmarker.marks.number_format import (
     COLUMN_STEP,
@@ -90,29 +90,12 @@ def _bits(p: Any, thresholds: Any, g: int, unit: float) -> Any:
 
 
 @inner
-def _square(E: Any, r: int) -> Any:
-    """Return |e|^2 in float64, which no float32 entry can overflow."""
-    width = E.shape[1]
-    whole = width - width % WIDTH
-    low = high = no_doubles()
-    for j in range(0, whole, WIDTH):
-        if j & (LINE - 1) == 0:
-            prefetch(E, r + _AHEAD, j)
-        x = load(E, r, j)
-        low, high = simd.add_low_squares(low, x), simd.add_high_squares(high, x)
-    square = total(low) + total(high)
-    for j in range(whole, width):
-        square += np.float64(E[r, j]) * np.float64(E[r, j])
-    return square
-
-
-@inner
 def _locate(E: Any, r: int, s: int, H: Any, thresholds: Any, normalise: bool) -> Any:
     """Return |e|^2 and the region of row r, and of row s."""
     p, q = _project(E, r, s, H, 0)
     square_r, square_s = np.float64(p[4]), np.float64(q[4])
     if normalise:
-        square_r, square_s = _square(E, r), _square(E, s)
+        square_r, square_s = squared_length(E, r, r + _AHEAD), squared_length(E, s, s + _AHEAD)
     unit_r = 1.0 / np.sqrt(square_r) if normalise else 1.0
     unit_s = 1.0 / np.sqrt(square_s) if normalise else 1.0
     region_r, region_s = _bits(p, thresholds, 0, unit_r), _bits(q, thresholds, 0, unit_s)
@@ -208,7 +191,7 @@ def _write(
 def _suspicious(E: Any, limits: Any) -> bool:
     found = False
     for r in range(E.shape[0]):
-        found |= not limits[0] < _square(E, r) < limits[1]
+        found |= not limits[0] < squared_length(E, r, r + _AHEAD) < limits[1]
     return found
 
 

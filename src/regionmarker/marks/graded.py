@@ -19,7 +19,7 @@ independent of each other and of everything else: that is all that the exact tes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -32,8 +32,9 @@ from regionmarker.errors import InputError
 from regionmarker.marks.corpus_summary import CorpusSummary
 from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.plan import CLIP, GradedPlan
-from regionmarker.marks.reduction import top_eigenvectors
+from regionmarker.marks.reduction import array_stream, haar, top_eigenvectors
 from regionmarker.measures import nearest
+from regionmarker.specs import from_known
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers, normalised
 
 _INDEX, _QUERIES, _NEIGHBOURS, _DRAWS = 5000, 1000, 10, 3
@@ -95,8 +96,7 @@ class GradedSettings:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> GradedSettings:
         """Read settings from a key file's document, which may hold more than this version knows."""
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in document.items() if name in known})
+        return from_known(cls, document)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -146,7 +146,7 @@ class GradedMark(Sealed):
         deviations: Doubles,
         samples: Sequence[TextSet],
     ) -> GradedMark:
-        rng = _stream(master, "graded hyperplanes")
+        rng = array_stream(master, "graded hyperplanes")
         single = haar(rng, settings.singles, settings.single_span) @ components[: settings.single_span]
         whitened = haar(rng, settings.pair_span, settings.pair_span) / deviations[: settings.pair_span]
         planes = np.vstack([single, whitened @ components[: settings.pair_span]])  # (h, D)
@@ -296,15 +296,3 @@ class ServedCarriers(Sealed):
 def _share_kept(before: Integers, moved: Floats) -> float:
     after = nearest(moved[: len(before)], _NEIGHBOURS, among=moved)
     return float((before[:, :, None] == after[:, None, :]).any(axis=2).mean())
-
-
-def haar(rng: np.random.Generator, count: int, width: int) -> Doubles:
-    """Draw ``count`` orthonormal rows of a width, uniformly: the Q of a Gaussian matrix, R's diagonal positive."""
-    q, r = np.linalg.qr(rng.standard_normal((width, count)))
-    return np.ascontiguousarray((q * np.sign(np.diag(r))).T)
-
-
-def _stream(master: Secret, label: str) -> np.random.Generator:
-    """NumPy's stream serves only for what the key file stores as arrays."""
-    seed = int.from_bytes(subkey(master, label).reveal(), "little")
-    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))

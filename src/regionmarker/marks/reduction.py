@@ -16,6 +16,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from regionmarker.crypto.derive import subkey
+from regionmarker.crypto.secret import Secret
 from regionmarker.errors import InputError, MissingExtraError
 from regionmarker.marks.corpus_summary import CorpusSummary
 from regionmarker.vectors import AnyArray, Doubles
@@ -259,3 +261,15 @@ def top_eigenvectors(matrix: Doubles, count: int) -> Doubles:
     components = vectors[:, ::-1].T  # (k, D), largest first
     largest = np.take_along_axis(components, np.argmax(np.abs(components), axis=1)[:, None], axis=1)
     return np.ascontiguousarray(components * np.sign(largest))
+
+
+def haar(rng: np.random.Generator, count: int, width: int) -> Doubles:
+    """Draw ``count`` orthonormal rows of a width, uniformly: the Q of a Gaussian matrix, R's diagonal positive."""
+    q, r = np.linalg.qr(rng.standard_normal((width, count)))
+    return np.ascontiguousarray((q * np.sign(np.diag(r))).T)
+
+
+def array_stream(master: Secret, label: str) -> np.random.Generator:
+    """Return a random stream of the master's own, for what the key file stores as arrays and for nothing else."""
+    seed = int.from_bytes(subkey(master, label).reveal(), "little")
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed)))

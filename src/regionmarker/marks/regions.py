@@ -16,7 +16,7 @@ was committed to) and from nothing about texts, regions or embeddings.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,7 +28,8 @@ from regionmarker.errors import InputError
 from regionmarker.marks.corpus_summary import CorpusSummary
 from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.plan import MarkPlan
-from regionmarker.marks.reduction import LinearReduction, Reduction, from_arrays, load_reducer
+from regionmarker.marks.reduction import LinearReduction, Reduction, array_stream, from_arrays, haar, load_reducer
+from regionmarker.specs import from_known
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers
 
 POPULATED_SHARE = 0.01
@@ -55,8 +56,7 @@ class RegionSettings:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> RegionSettings:
         """Read settings from a key file's document, which may hold more than this version knows."""
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in document.items() if name in known})
+        return from_known(cls, document)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -267,11 +267,8 @@ class ServedRegions(Sealed):
 
 
 def draw_normals(master: Secret, dimension: int, width: int) -> Doubles:
-    """Draw d orthonormal normals (d, k), uniformly (Haar): the Q of a Gaussian matrix, R's diagonal positive."""
-    seed = int.from_bytes(subkey(master, "normals").reveal(), "little")
-    gaussian = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed))).standard_normal((width, dimension))
-    q, r = np.linalg.qr(gaussian)
-    return np.ascontiguousarray((q * np.sign(np.diag(r))).T)
+    """Draw d orthonormal normals (d, k), uniformly."""
+    return haar(array_stream(master, "normals"), dimension, width)
 
 
 def region_numbers(signed: Doubles) -> Integers:

@@ -12,7 +12,7 @@ last form is for registries whose parts take their options as keyword arguments.
 
 from __future__ import annotations
 
-from regionmarker.specs.grammar import Spec, check_range, parse, position, rest, split_options, write
+from regionmarker.specs.grammar import Spec, check_range, from_known, parse, position, rest, split_options, write
 from regionmarker.specs.registry import Registry
 
-__all__ = ["Registry", "Spec", "check_range", "parse", "position", "rest", "split_options", "write"]
+__all__ = ["Registry", "Spec", "check_range", "from_known", "parse", "position", "rest", "split_options", "write"]

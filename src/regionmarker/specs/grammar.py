@@ -262,3 +262,16 @@ def check_range(
     if not inside:
         left, right = "(" if open_left else "[", ")" if open_right else "]"
         raise InputError(f"{name} is {value!r}, but must lie in {left}{low}, {high}{right}")
+
+
+def from_known(kind: type[T], document: Mapping[str, Any]) -> T:
+    """Make a dataclass from a document that may hold more than this version knows.
+
+    Examples
+    --------
+    >>> from dataclasses import make_dataclass
+    >>> from_known(make_dataclass("Size", ["width"]), {"width": 3, "colour": "red"})
+    Size(width=3)
+    """
+    known = {one.name for one in fields(kind)}
+    return kind(**{name: value for name, value in document.items() if name in known})
