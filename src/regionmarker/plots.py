@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from regionmarker.errors import MissingExtraError
@@ -16,7 +16,21 @@ try:
 except ImportError:
     raise MissingExtraError.for_module("matplotlib", "report") from None
 
-__all__ = ["GROUPS", "GUIDE", "INK", "MARKED", "PLAIN", "STYLE", "Axes", "Draw", "Figure", "inline", "panels", "svg"]
+__all__ = [
+    "GROUPS",
+    "GUIDE",
+    "INK",
+    "MARKED",
+    "PLAIN",
+    "STYLE",
+    "Axes",
+    "Draw",
+    "Figure",
+    "draw_verdicts",
+    "inline",
+    "panels",
+    "svg",
+]
 
 Draw: TypeAlias = Callable[[], Figure]
 
@@ -90,3 +104,38 @@ def panels(
     for unused in axes[count:]:
         unused.set_visible(False)
     return figure, axes[:count]
+
+
+_SMALLEST = 1e-50  # p-values below it are drawn there
+
+
+def draw_verdicts(rows: Sequence[tuple[str, bool, float, float]], level: float) -> Figure:
+    """Draw suspects, guilty or not, with their p-values by the paper's test and by ours, and what each test convicts.
+
+    Parameters
+    ----------
+    rows
+        Name, whether guilty, the paper's p, our p.
+    level
+        Of our test; the paper's is 0.05.
+    """
+    with rc_context(STYLE):
+        figure = Figure(figsize=(9.0, 0.8 + 0.42 * len(rows)), layout="constrained")
+        left, right = figure.subplots(1, 2, sharey=True)
+        for axes, place, limit, title in (
+            (left, 2, 0.05, "The paper's test convicts below 0.05"),
+            (right, 3, level, f"Ours convicts below {level:g}"),
+        ):
+            for number, row in enumerate(rows):
+                p_value = max(float(row[place]), _SMALLEST)
+                colour = MARKED if p_value <= limit else PLAIN
+                axes.plot([limit, p_value], [number, number], color=colour, linewidth=2.5, solid_capstyle="butt")
+                axes.plot(p_value, number, "o", color=colour, markersize=8)
+            axes.axvline(limit, color=INK, linewidth=0.8)
+            axes.set(xscale="log", xlabel="p-value", xlim=(_SMALLEST / 30, 30.0))
+            axes.set_title(title, loc="left")
+        left.set_yticks(
+            range(len(rows)), [f"{name} ({'guilty' if guilty else 'innocent'})" for name, guilty, *_ in rows]
+        )
+        left.invert_yaxis()
+    return figure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from regionmarker.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from regionmarker.demo import Story
+    from regionmarker.verification.tracing import Trace
 
 
 def demo(
@@ -39,21 +41,29 @@ def demo(
     }
     if json:
         suspects = [{**verdict.to_dict(), "suspect": name} for name, verdict in story.verdicts.items()]
-        print_result({**facts, "suspects": suspects}, as_json=True)
+        traces = [asdict(row) for row in story.traces]
+        print_result({**facts, "suspects": suspects, "tenants": traces}, as_json=True)
         return
+    print_result(facts, as_json=False, title="What marking did")
     print_table(
-        ("region", "texts", "share", "mark", "cos(e, e_p)", "neighbours kept"),
-        story.regions(),
-        title="Regions (a demo's key may be looked at)",
-        right=True,
-    )
-    print_result(facts, as_json=False, title="\nWhat marking did")
-    print_table(
-        ("suspect", "guilty?", "our p", "our verdict", "the paper's p", "the paper's verdict"),
+        ("suspect", "guilty?", "our p", "our verdict", "the paper's p", "its verdict"),
         [_judged(story, name) for name in story.verdicts],
         title="\nWho is convicted",
     )
-    stderr.print("\nThe paper's test convicts the innocent as well; see docs/why/verdict.md.")
+    print_table(
+        ("customer", "p", "corrected p", "accused"),
+        [_traced(row) for row in story.traces[:3]],
+        title=f"\nWhose vectors the copy was trained on, of {len(story.traces)} customers",
+    )
+    stderr.print(
+        "\nThe paper's test convicts the innocent as well; see docs/why/verdict.md. Next: open the report, or make a "
+        "key of your own:\n  regionmarker keygen --corpus texts.txt --encoder wordllama --out provider.rmkey",
+        soft_wrap=True,
+    )
+
+
+def _traced(row: Trace) -> tuple[str, ...]:
+    return row.tenant, f"{row.p_value:.2g}", f"{row.holm:.2g}", "yes" if row.accused else "no"
 
 
 def _judged(story: Story, name: str) -> tuple[str, ...]:
@@ -77,7 +87,7 @@ def _report(out: Path, story: Story) -> str | None:
 
 
 def _draw(out: Path, story: Story) -> str | None:
-    path = out / "marking.png"
+    path = out / "verdicts.png"
     try:
         story.draw(path)
     except MissingExtraError:

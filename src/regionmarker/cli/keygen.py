@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +26,17 @@ from regionmarker.cli.options import (
 )
 from regionmarker.cli.output import print_result, progress, stderr
 
+if TYPE_CHECKING:
+    from regionmarker.corpus import EmbeddedBlock
+    from regionmarker.progress import Bar
+
+RESERVOIR = 4096  # marks.graded_settings.RESERVOIR, which would load numpy to print help
+
+
+def _published(words: str) -> Any:
+    """Return an option that makes the published mark."""
+    return typer.Option(help=f"{words} (makes the published mark).", show_default=False)
+
 
 def keygen(
     corpus: Corpus,
@@ -32,14 +44,23 @@ def keygen(
     encoder: EncoderSpec = None,
     text_column: TextColumn = None,
     embedding_column: EmbeddingColumn = None,
-    dimension: Annotated[int, typer.Option(help="Number of hyperplanes d; they cut 2^d regions.")] = 4,
-    ratio: Annotated[float, typer.Option(help="Share of regions with the provider's mark.")] = 0.2,
-    tenant_ratio: Annotated[float, typer.Option(help="Share of regions with the tenant's own mark; 0 for none.")] = 0.2,
-    strength: Annotated[float, typer.Option(help="Weight of the target in a marked vector.")] = 0.2,
-    reducer: Annotated[str, typer.Option(help="pca, svd, autoencoder, umap or none.")] = "pca",
-    subspace: Annotated[int | None, typer.Option(help="Draw the hyperplanes inside the top k components.")] = None,
-    pool: Annotated[int, typer.Option(help="Texts kept as possible targets.")] = 1024,
-    reservoir: Annotated[int, typer.Option(help="Texts kept as probes.")] = 4096,
+    kept: Annotated[
+        float | None,
+        typer.Option(help="Share of ten nearest neighbours that stays; default: 0.93.", show_default=False),
+    ] = None,
+    tenants: Annotated[bool, typer.Option(help="Give every tenant a mark of its own beside the provider's.")] = True,
+    reservoir: Annotated[
+        int | None, typer.Option(help="Texts kept as probes; default: 4,096.", show_default=False)
+    ] = None,
+    dimension: Annotated[int | None, _published("Number of hyperplanes d; they cut 2^d regions")] = None,
+    ratio: Annotated[float | None, _published("Share of regions with the provider's mark")] = None,
+    tenant_ratio: Annotated[float | None, _published("Share of regions with the tenant's own mark")] = None,
+    strength: Annotated[float | None, _published("Weight of the target in a marked vector")] = None,
+    subspace: Annotated[int | None, _published("Draw the hyperplanes inside the top k components")] = None,
+    pool: Annotated[int | None, _published("Texts kept as possible targets")] = None,
+    reducer: Annotated[
+        str, typer.Option(help="pca or svd; of the published mark also autoencoder, umap or none.")
+    ] = "pca",
     level: Annotated[float, typer.Option(help="False-positive rate of a verdict with this key.")] = 1e-3,
     grid: Annotated[
         str | None, typer.Option(help="float16, bfloat16 or float32; default: found in the corpus.")
@@ -54,7 +75,10 @@ def keygen(
 ) -> None:
     """Make a secret key from a corpus.
 
-    Example: regionmarker keygen --corpus texts.parquet --encoder wordllama --out provider.rmkey
+    Say with --kept how many neighbours marking shall leave; the strength is found. A mark begins with a version of the
+    model: whoever holds clean and marked vectors of the same texts can remove it.
+
+    Example: regionmarker keygen --corpus texts.parquet --encoder wordllama --kept 0.95 --out provider.rmkey
     """
     from regionmarker.marking.marker import RegionMarker
 
@@ -62,16 +86,31 @@ def keygen(
     check_folder(out)
     phrase = passphrase(ask_passphrase, confirm=True)
     marker = RegionMarker(
-        dimension=dimension, ratio=ratio, strength=strength, reducer=reducer, subspace=subspace, seed=seed,
-        tenant_ratio=tenant_ratio, pool=pool, reservoir=reservoir, level=level, grid=grid, normalise=normalise,
+        dimension=dimension, ratio=ratio, strength=strength, reducer=reducer, subspace=subspace, seed=seed, kept=kept,
+        tenants=tenants, tenant_ratio=tenant_ratio, pool=pool, reservoir=reservoir, level=level, grid=grid,
+        normalise=normalise,
     )  # fmt: skip
     loaded = open_encoder(encoder, cache)
     name = loaded.name if loaded is not None else "precomputed"
     with progress("reading", quiet=json) as drawn:
         blocks = read_corpus(corpus, loaded, text_column, embedding_column, on_texts=drawn.advance)
-        marker.fit_blocks(blocks, encoder_name=name)
+        marker.fit_blocks(_then_search(blocks, drawn), encoder_name=name, progress=drawn.update)
     made = marker.save(out, passphrase=phrase, secret_file=secret_file, overwrite=force)
     facts = {"key_file": str(out), "secret_file": None if made is None else str(made), **marker.key_.describe()}
     print_result(facts, as_json=json, title="A new key")
-    if made is not None and not json:
+    if json:
+        return
+    if made is not None:
         stderr.print(f"\nThe key opens with {made}. Keep the two apart: whoever has both has the mark.")
+    if len(marker.key_.reservoir) < (reservoir or RESERVOIR):
+        stderr.print(
+            f"\nNote: the corpus is small, so this key has {len(marker.key_.reservoir)} probes and "
+            f"{len(marker.key_.pool)} candidates. Good copies are still found; poor ones, and copies that were "
+            "rotated, may not be: regionmarker plan says what this key would catch."
+        )
+
+
+def _then_search(blocks: Iterator[EmbeddedBlock], drawn: Bar) -> Iterator[EmbeddedBlock]:
+    """Yield the blocks; after the last, the bar counts the search for the strength."""
+    yield from blocks
+    drawn.note("finding the strength")

@@ -35,8 +35,15 @@ Suspect = Annotated[
     str,
     typer.Option("--suspect", help="An https URL (https://host/v1#model), an encoder spec, or file:answers.parquet."),
 ]
-Budget = Annotated[int, typer.Option("--budget", help="How many texts to ask per key at most.")]
-BUDGET = 3000  # verification.questions.DEFAULT_BUDGET, which would load numpy to print help
+Budget = Annotated[
+    int | None,
+    typer.Option(
+        "--budget",
+        help="How many texts to ask per key at most; default: 3,000, and all probes of a graded key where the "
+        "suspect's axes do not match.",
+        show_default=False,
+    ),
+]
 TenantNames = Annotated[list[str] | None, typer.Option("--tenant", help="A tenant's name; may be repeated.")]
 TenantsFile = Annotated[Path | None, typer.Option("--tenants-file", help="A file with one tenant's name per line.")]
 Corpus = Annotated[

@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from regionmarker.cli.options import (
-    BUDGET,
     AskPassphrase,
     Budget,
     Force,
@@ -33,7 +32,7 @@ def probes(
     key: KeyPath,
     out: Annotated[Path, typer.Option(help="The file to write: .jsonl, .txt (one text per line) or .parquet.")],
     key_id: KeyId = None,
-    budget: Budget = BUDGET,
+    budget: Budget = None,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
     force: Force = False,
@@ -43,14 +42,15 @@ def probes(
 
     Example: regionmarker probes --key provider.rmkey --out probes.jsonl
     """
-    from regionmarker.verification.questions import Cost, merged_texts, plan_questions
+    from regionmarker.verification.questions import Cost, merged_texts, plan_all, plan_questions
 
     _check_out(out, force)
     ring = load_ring(key, secret_file, ask_passphrase, key_id)
-    texts = merged_texts([plan_questions(one, budget) for one in ring])
+    plan = plan_all if budget is None else lambda one: plan_questions(one, budget)
+    texts = merged_texts([plan(one) for one in ring])
     write_texts(out, texts)
     cost = Cost.of(texts)
-    same = ("" if key_id is None else f" --key-id {key_id}") + ("" if budget == BUDGET else f" --budget {budget}")
+    same = ("" if key_id is None else f" --key-id {key_id}") + ("" if budget is None else f" --budget {budget}")
     then = f"regionmarker verify --key {shlex.quote(str(key))} --suspect file:answers.parquet{same}"
     facts = {
         "output": str(out),

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from regionmarker.cli.options import (
-    BUDGET,
     AskPassphrase,
     Budget,
     Json,
@@ -32,7 +31,7 @@ def trace(
     key_id: Annotated[
         str | None, typer.Option(help="A key of the file; default: the newest.", show_default=False)
     ] = None,
-    budget: Budget = BUDGET,
+    budget: Budget = None,
     level: Annotated[float | None, typer.Option(help="Chance of accusing anyone when nobody leaked.")] = None,
     cache: Annotated[Path | None, typer.Option(help="SQLite file that keeps the answers; the one of verify.")] = None,
     most: Annotated[int, typer.Option(help="How many tenants to show.")] = 10,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regionmarker.cli.options import (
-    BUDGET,
     AskPassphrase,
     Budget,
     EmbeddingColumn,
@@ -39,7 +38,7 @@ def verify(
     key: KeyPath,
     suspect: Suspect,
     key_id: KeyId = None,
-    budget: Budget = BUDGET,
+    budget: Budget = None,
     level: Annotated[float | None, typer.Option(help="False-positive rate; default: the key's own.")] = None,
     corpus: Annotated[Path | None, typer.Option(help="Own probe texts instead of the key's reservoir.")] = None,
     encoder: Annotated[
@@ -71,7 +70,7 @@ def verify(
     from regionmarker.verification.asking import ask
     from regionmarker.verification.judging import judge
     from regionmarker.verification.ledger import ledger_path
-    from regionmarker.verification.questions import Cost, merged_texts, plan_questions
+    from regionmarker.verification.questions import DEFAULT_BUDGET, Cost, merged_texts, plan_all, plan_questions
     from regionmarker.verification.verdict import INFRINGEMENT
 
     if out is not None:
@@ -79,8 +78,9 @@ def verify(
     ring = load_ring(key, secret_file, ask_passphrase, key_id)
     probes = _own_probes(ring, corpus, encoder, text_column, embedding_column)
     if dry_run:
-        cost = Cost.of(merged_texts([plan_questions(one, budget, probes) for one in ring]))
-        print_result({"suspect": suspect, "keys": len(ring), **vars(cost)}, as_json=json)
+        asked = merged_texts([plan_questions(one, budget or DEFAULT_BUDGET, probes) for one in ring])
+        most = {} if budget is not None else {"at_most": len(merged_texts([plan_all(one, probes) for one in ring]))}
+        print_result({"suspect": suspect, "keys": len(ring), **vars(Cost.of(asked)), **most}, as_json=json)
         return
     answers = ask(ring, suspect, budget, probes=probes, cache=cache, progress=not json)
     verdict = judge(ring, answers, probes=probes, level=level, ledger=ledger_path(key), power=power)
@@ -158,7 +158,7 @@ def _show(verdict: Verdict, *, as_json: bool) -> None:
 
 def _correction(verdict: Verdict) -> str:
     keys = f", {1 + len(verdict.other_keys)} keys" if verdict.other_keys else ""
-    return f"level {verdict.level:.3g}, look {verdict.look} at this suspect{keys}"
+    return f"level {verdict.level:.3g}, look {verdict.look} with this key{keys}"
 
 
 def _other(other: OtherKey) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from regionmarker.evidence.disclosure import DECILES, Curve, ProbeMap
+from regionmarker.evidence.score_forms import ScoreForm
 from regionmarker.plots import GROUPS, GUIDE, INK, MARKED, PLAIN, Axes, Figure, inline, panels, svg
 from regionmarker.vectors import Doubles
-from regionmarker.verification.decoy_test import STEP, bound_distribution
 
 _WIDE = 7.2
+_FIFTHS = ("lowest fifth", "second", "middle", "fourth", "upper fifth")
 Chart = Callable[..., str]
 
 
@@ -29,16 +30,17 @@ def chart(draw: Callable[..., Figure]) -> Chart:
 
 
 @chart
-def null_distribution(scores: dict[str, Any]) -> Figure:
+def null_distribution(form: ScoreForm, scores: dict[str, Any]) -> Figure:
     """Draw how many tuples have which total, with the true one marked."""
-    values, shares = _distribution(scores)
+    lowest, shares = form.distribution(scores)
+    values = (lowest + np.arange(len(shares), dtype=np.float64)) * form.step
     figure = Figure(figsize=(_WIDE, 2.7), layout="constrained")
     axes = figure.subplots()
-    edges = np.linspace(values[0], values[-1] + STEP, 81)
+    edges = np.linspace(values[0], values[-1] + form.step, 81)
     heights, _ = np.histogram(values, edges, weights=shares)
     axes.stairs(np.where(heights > 0, heights, np.nan), edges, fill=True, color=PLAIN, baseline=0.0)
     if None not in scores["observed"]:
-        _mark_total(axes, sum(scores["observed"]) * STEP, values)
+        _mark_total(axes, sum(scores["observed"]) * form.step, values)
     axes.set_yscale("log")
     axes.set_ylim(top=30 * heights.max())  # room for the label
     axes.set(xlabel="total U of a tuple of pool texts", ylabel="share of all tuples")
@@ -61,17 +63,6 @@ def _mark_total(axes: Axes, observed: float, values: Doubles) -> None:
     )
 
 
-def _distribution(scores: dict[str, Any]) -> tuple[Doubles, Doubles]:
-    if scores["null"] is None:
-        lists = np.array(scores["lists"], dtype=np.int64)
-        lowest, shares = int(lists.min(axis=1).sum()), bound_distribution(lists)
-    else:
-        lowest = int(scores["null"]["lowest"])
-        shares = np.array(scores["null"]["counts"], dtype=np.float64)
-        shares = shares / shares.sum()
-    return np.arange(lowest, lowest + len(shares), dtype=np.float64) * STEP, shares
-
-
 def rank_of(scores: dict[str, Any], place: int) -> int | None:
     """Return the rank of a region's target among the pool, 1 the highest; None where it has no answer."""
     observed = scores["observed"][place]
@@ -83,15 +74,29 @@ def pool_ranks(scores: dict[str, Any], names: Sequence[str]) -> Figure:
     """Draw every pool text's score in each region, with the target's marked."""
     figure, shown = panels(len(names), across=3, height=1.9, total=_WIDE)
     for place, (axes, name) in enumerate(zip(shown, names, strict=True)):
-        z = np.array(scores["lists"][place]) * STEP
+        z = np.array(scores["lists"][place]) * scores["step"]
         axes.hist(z, bins=40, color=PLAIN)
         rank = rank_of(scores, place)
         if rank is not None:
-            axes.axvline(scores["observed"][place] * STEP, color=MARKED, linewidth=1.6)
+            axes.axvline(scores["observed"][place] * scores["step"], color=MARKED, linewidth=1.6)
         found = "not answered" if rank is None else f"rank {rank} of {scores['pool']}"
         axes.set_title(f"{name}: {found}", loc="left")
         axes.set_xlabel("score z")
     shown[0].set_ylabel("pool texts")
+    return figure
+
+
+@chart
+def list_scores(scores: dict[str, Any]) -> Figure:
+    """Draw the scores of every carrier's list in one strip each, with the target's marked."""
+    figure = Figure(figsize=(_WIDE, 2.9), layout="constrained")
+    axes = figure.subplots()
+    for place, (listed, observed) in enumerate(zip(scores["lists"], scores["observed"], strict=True)):
+        z, weight = np.array(listed) * scores["step"], scores["weights"][place]
+        axes.plot(np.full(len(z), place), z / weight, "_", color=PLAIN, markersize=9, markeredgewidth=0.8)
+        axes.plot(place, observed * scores["step"] / weight, "o", color=MARKED, markersize=5)
+    axes.set_xticks(range(len(scores["lists"])), [str(place + 1) for place in range(len(scores["lists"]))], fontsize=7)
+    axes.set(xlabel="carrier", ylabel="score z")
     return figure
 
 
@@ -139,11 +144,14 @@ def power_curve(power: dict[str, Any]) -> Figure:
 
 @chart
 def probe_map(shown: ProbeMap, names: Sequence[str]) -> Figure:
-    """Draw where the probes lie in two of the secret coordinates."""
+    """Draw where the probes lie in two of the secret coordinates, coloured by region or by their carrier's fifth."""
     figure = Figure(figsize=(_WIDE, 4.2), layout="constrained")
     axes = figure.subplots()
-    for number, name in enumerate(("outside", *names)):
-        x, y = shown.coordinates[shown.groups == number].T
+    groups, labels = shown.groups, ("outside", *names)
+    if shown.shown is not None:
+        groups, labels = shown.groups[:, shown.shown], _FIFTHS
+    for number, name in enumerate(labels):
+        x, y = shown.coordinates[groups == number].T
         colour = GUIDE if number == 0 else GROUPS[(number - 1) % len(GROUPS)]
         axes.plot(x, y, ".", color=colour, markersize=3 if number == 0 else 5, label=name)
     axes.axhline(0.0, color=INK, linewidth=0.8)

@@ -27,7 +27,7 @@ from regionmarker.evidence.bundle import (
     read_bundle,
 )
 from regionmarker.evidence.check_summary import CheckRow
-from regionmarker.evidence.disclosure import VERDICT
+from regionmarker.evidence.score_forms import VERDICT
 from regionmarker.evidence.signature import check_signature, public_name
 
 TABLES = (check_summary.CHECKS, check_expert.CHECKS, check_court.CHECKS)

@@ -6,18 +6,23 @@ the stored scores, whose digest was fixed before a target was looked up, and the
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from regionmarker.corpus import TextSet
 from regionmarker.evidence.bundle import COURT, Bundle, need
 from regionmarker.evidence.check_expert import stored_answers, stored_scores
 from regionmarker.evidence.check_summary import CheckRow
-from regionmarker.evidence.disclosure import OPENED, OWN_PROBES, POOL, PROBES, TRACES, VERDICT
+from regionmarker.evidence.disclosure import OPENED, OWN_PROBES, PROBES, TRACES
+from regionmarker.evidence.score_forms import POOL, VERDICT
 from regionmarker.keys.commitment import COMMITMENT, OpenedParts, blinding, commit
 from regionmarker.keys.key import Key
-from regionmarker.marks.regions import draw_regions
-from regionmarker.verification.decoy_test import DecoyTest
-from regionmarker.verification.examination import Examination
+from regionmarker.marks.graded import carriers_planes
+from regionmarker.marks.regions import RegionMark, draw_regions
+from regionmarker.verification.examination import Examination, examine, laid_out
+from regionmarker.verification.graded_examination import GradedExamination
+from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
 from regionmarker.verification.tracing import trace
 
 TOLERANCE = 0.01
@@ -46,32 +51,63 @@ def _key(bundle: Bundle) -> str:
 
 
 def _draw(bundle: Bundle) -> str:
-    """Regions and targets are what the master secret draws: nobody picked them."""
+    """Regions, carriers and targets are what the master secret draws: nobody picked them."""
     key = _opened_key(bundle)
     mark = key.mark
-    drawn = draw_regions(key.master, mark.shares, len(mark.regions), len(mark.tenant_regions))
-    need(drawn == (mark.regions, mark.tenant_regions), f"{COMMITMENT}: the regions are not those that the master draws")
+    if isinstance(mark, RegionMark):
+        drawn = draw_regions(key.master, mark.shares, len(mark.regions), len(mark.tenant_regions))
+        right = drawn == (mark.regions, mark.tenant_regions)
+    else:
+        right = np.array_equal(mark.planes_of, carriers_planes(key.master, mark.settings))
+    need(right, f"{COMMITMENT}: the regions or carriers are not those that the master draws")
     targets = stored_scores(bundle)[1]
     need(key.provider_targets() == targets, f"{POOL}: the targets are not those that the master and the salt draw")
-    texts = [row["text"] for row in bundle.lines(POOL)]
-    need(texts == list(key.pool.texts), f"{POOL} does not hold the committed pool")
-    return "regions and targets are drawn from the master secret" + (" and the salt" if key.salt else "; no salt")
+    rows = bundle.lines(POOL)
+    need([row["text"] for row in rows] == list(key.pool.texts[: len(rows)]), f"{POOL} does not hold the committed pool")
+    return "all choices are drawn from the master secret" + (" and the salt" if key.salt else "; no salt")
 
 
 def _from_scratch(bundle: Bundle) -> str:
     key = _opened_key(bundle)
-    examination = Examination.of(key, stored_answers(bundle), _own_probes(bundle))
-    probes, regions = examination.questions.probes, examination.questions.regions
-    groups = {region: number for number, region in enumerate(key.mark.regions, start=1)}
-    found = {text: groups.get(int(region), 0) for text, region in zip(probes.texts, regions, strict=True)}
-    stated = {row["text"]: row["region"] for row in bundle.lines(PROBES)}
-    need(found == stated, f"{PROBES}: the groups are not those of the committed hyperplanes")
+    examination = examine(key, stored_answers(bundle), _own_probes(bundle))
+    _check_groups(examination, bundle.lines(PROBES))
     z, again = stored_scores(bundle)[0], examination.scores()
+    need(z.shape == again.shape, f"{POOL}: there are other scores than the answers give")
     need(bool((np.isnan(z) == np.isnan(again)).all()), f"{POOL}: other answers are missing than the scores say")
     apart = float(np.nanmax(np.abs(z - again)))
     need(apart <= TOLERANCE, f"{POOL}: the scores differ by {apart:.2g} from those that the answers give")
-    p_value = DecoyTest(again).p_value(key.provider_targets())
+    p_value = examination.test(again).p_value(key.provider_targets())
     return f"scores agree within {apart:.1g}; p from scratch is {p_value:g}"
+
+
+def _check_groups(examination: Examination, rows: list[dict[str, Any]]) -> None:
+    """See that every probe lies where the bundle says."""
+    texts = examination.questions.probes.texts
+    if isinstance(examination, GradedExamination):
+        found = dict(zip(texts, examination.fifths().tolist(), strict=True))
+        stated = {row["text"]: row["fifths"] for row in rows}
+    else:
+        number_of = {region: number for number, region in enumerate(examination.regions, start=1)}
+        found = {
+            text: number_of.get(int(region), 0)
+            for text, region in zip(texts, examination.questions.regions, strict=True)
+        }
+        stated = {row["text"]: row["region"] for row in rows}
+    need(found == stated, f"{PROBES}: the groups are not those of the committed hyperplanes")
+
+
+def _stop(bundle: Bundle) -> str:
+    """More than the usual number of texts are asked only where the answers to the usual ones call for it."""
+    key, answers = _opened_key(bundle), stored_answers(bundle)
+    asked = len(examine(key, answers, _own_probes(bundle)).questions)
+    if isinstance(key.mark, RegionMark) or asked <= DEFAULT_BUDGET:
+        return f"{asked} texts, as many as were to be asked"
+    first = plan_questions(key, DEFAULT_BUDGET, _own_probes(bundle), seed=0)
+    axes = laid_out(key, first, answers.lookup).axes
+    need(
+        axes == "unknown", f"{PROBES}: {asked} texts were asked, but after {DEFAULT_BUDGET} there was no cause for more"
+    )
+    return f"{asked} texts, because the axes did not match in the first {DEFAULT_BUDGET}"
 
 
 def _own_probes(bundle: Bundle) -> TextSet | None:
@@ -100,6 +136,7 @@ CHECKS = (
     CheckRow("opened key", COMMITMENT, _key, needed=True),
     CheckRow("draw", COMMITMENT, _draw),
     CheckRow("from scratch", POOL, _from_scratch),
+    CheckRow("end of asking", PROBES, _stop),
     CheckRow("traces", TRACES, _traces, optional=True),
 )
 """What a court checks besides what an expert can."""

@@ -9,10 +9,10 @@ import numpy as np
 
 from regionmarker.evidence.bundle import Bundle, need
 from regionmarker.evidence.check_summary import CheckRow
-from regionmarker.evidence.disclosure import ANSWERS, POOL, PROBES, SCORES, TRANSCRIPT, VERDICT
+from regionmarker.evidence.disclosure import ANSWERS, PROBES, TRANSCRIPT
+from regionmarker.evidence.score_forms import POOL, SCORES, VERDICT, form_of
 from regionmarker.vectors import Doubles
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.examination import scores_digest
 from regionmarker.verification.paper_statistics import paper_statistics
 
@@ -31,9 +31,11 @@ def _answers(bundle: Bundle) -> str:
         answers.digest == verdict["answers_digest"], f"{ANSWERS} does not hold the answers whose digest {VERDICT} names"
     )
     need(answers.missing == verdict["missing"], f"{VERDICT}: {verdict['missing']} missing answers are not the file's")
-    asked = {row["text"] for name in (POOL, PROBES) for row in bundle.lines(name)}
-    need(asked <= set(answers.texts), f"{ANSWERS} lacks texts of {POOL} or {PROBES}")
-    need(len(asked) == verdict["asked"]["queries"], f"{VERDICT}: other texts were asked than {POOL} and {PROBES} hold")
+    holders = (POOL, PROBES) if form_of(verdict).asks_candidates else (PROBES,)
+    asked = {row["text"] for name in holders for row in bundle.lines(name)}
+    named = " and ".join(holders)
+    need(asked <= set(answers.texts), f"{ANSWERS} lacks texts of {named}")
+    need(len(asked) == verdict["asked"]["queries"], f"{VERDICT}: other texts were asked than {named} hold")
     return f"{len(answers)} answers have the digest of the verdict"
 
 
@@ -52,34 +54,23 @@ def _scores(bundle: Bundle) -> str:
     need(
         scores_digest(z) == verdict["scores_digest"], f"{POOL} does not hold the scores whose digest the verdict names"
     )
-    stated, test = bundle.json(SCORES), DecoyTest(z)
-    lists = np.sort(test.steps, axis=1)[:, ::-1].tolist()
-    need(lists == stated["lists"], f"{SCORES}: the lists are not the scores of {POOL}")
-    if stated["null"] is not None:
-        table = (stated["null"]["lowest"], stated["null"]["counts"])
-        need(table == test.null_counts(), f"{SCORES}: the table is not that of {POOL}")
-    total, p_value = float(test.totals(np.array([targets]))[0]), test.p_value(targets)
+    total, p_value = form_of(verdict).check_rows(z, targets, bundle.json(SCORES))
     stated_total = np.nan if verdict["total"] is None else float(verdict["total"])
     same = np.array_equal(total, stated_total, equal_nan=True)
     need(same, f"{VERDICT}: U is {stated_total:g}, but the targets in {POOL} give {total:g}")
     need(p_value == verdict["p_value"], f"{VERDICT}: p is {verdict['p_value']:g}, but {POOL} gives {p_value:g}")
-    return f"U and p = {p_value:g} follow from the scores of {z.shape[1]} pool texts and the targets"
+    return f"U and p = {p_value:g} follow from the scores of {len(bundle.lines(POOL))} pool texts and the targets"
 
 
 def stored_scores(bundle: Bundle) -> tuple[Doubles, tuple[int, ...]]:
-    """Return z (R, M) and the places of the targets as a bundle states them."""
-    rows = bundle.lines(POOL)
-    regions = int(bundle.json(SCORES)["regions"])
-    nothing = [np.nan] * regions
-    z = np.array([nothing if row["z"] is None else row["z"] for row in rows], dtype=np.float64).T
-    need([row["place"] for row in rows] == list(range(len(rows))), f"{POOL} is not in the order of the pool")
-    named = sorted((row["target_of"], row["place"]) for row in rows if row["target_of"] is not None)
-    need([region for region, _ in named] == list(range(1, regions + 1)), f"{POOL} does not name one target per region")
-    return np.ascontiguousarray(z), tuple(place for _, place in named)
+    """Return z and the places of the targets as a bundle states them."""
+    return form_of(bundle.json(VERDICT)).read_rows(bundle.lines(POOL), bundle.json(SCORES))
 
 
 def _paper(bundle: Bundle) -> str:
     stated, answers = bundle.json(VERDICT)["paper"], stored_answers(bundle)
+    if stated["target"] == "predicted":
+        return "not recomputed: that needs clean vectors, which a court sees"
     if stated["target"] != "suspect":
         return "not recomputed: the suspect did not answer every target, so stored vectors were used"
     rows, pool = bundle.lines(PROBES), bundle.lines(POOL)

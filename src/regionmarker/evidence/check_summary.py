@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isclose, perm
+from math import isclose
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from regionmarker.evidence.bundle import MANIFEST, Bundle, need
-from regionmarker.evidence.disclosure import OPENED, SCORES, VERDICT
+from regionmarker.evidence.disclosure import OPENED
+from regionmarker.evidence.score_forms import CLOSE, SCORES, VERDICT, form_of
 from regionmarker.keys.commitment import COMMITMENT, OpenedParts
-from regionmarker.vectors import Integers
-from regionmarker.verification.decoy_test import LIMIT, STEP, holm, inflation, p_from_counts, p_from_lists, sum_of_sums
+from regionmarker.verification.decoy_test import holm
 from regionmarker.verification.ledger import correction
 from regionmarker.verification.power import ENOUGH
 from regionmarker.verification.verdict import outcome_of
-
-_CLOSE = 1e-9
 
 
 class CheckRow(NamedTuple):
@@ -44,99 +42,58 @@ def _commitment(bundle: Bundle) -> str:
     return f"the leaves make it; {', '.join(sorted(opened.contents))} opened"
 
 
-def _lists(scores: dict[str, Any]) -> tuple[Integers, int, int]:
-    """Return the sorted lists (R, M), M and R."""
-    size, regions = int(scores["pool"]), int(scores["regions"])
-    lists = np.array(scores["lists"], dtype=np.int64)
-    need(scores["step"] == STEP, f"{SCORES} is in other steps than this version's")
-    need(lists.shape == (regions, size), f"{SCORES}: the lists are not {regions} lists of {size} scores")
-    need(bool((np.diff(lists, axis=1) <= 0).all()), f"{SCORES}: a list is not sorted")
-    need(bool((np.abs(lists) <= LIMIT / STEP).all()), f"{SCORES}: a score is beyond the limit")
-    return lists, size, regions
-
-
 def _total(bundle: Bundle) -> str:
     verdict, scores = bundle.json(VERDICT), bundle.json(SCORES)
-    lists, _, regions = _lists(scores)
-    observed = scores["observed"]
-    need(len(observed) == regions, f"{SCORES}: there is not one observed score per region")
+    form = form_of(verdict)
+    lists, observed = form.lists(scores), scores["observed"]
+    need(len(observed) == len(lists), f"{SCORES}: there is not one observed score per {form.group}")
     if None in observed:
         need(verdict["total"] is None, f"{VERDICT}: U is {verdict['total']}, but a target has no answer")
         return "a target has no answer, so there is no U"
     for row, score in zip(lists, observed, strict=True):
-        need(score in row, f"{SCORES}: an observed score is not among its region's scores")
-    total, stated = sum(observed) * STEP, verdict["total"]
+        need(score in row, f"{SCORES}: an observed score is not among its {form.group}'s scores")
+    total, stated = sum(observed) * form.step, verdict["total"]
     need(total == stated, f"{VERDICT}: U is {stated:g}, but the observed scores add up to {total:g}")
-    return f"U = {total:g} is the sum of {regions} observed scores"
+    return f"U = {total:g} is the sum of {len(observed)} observed scores"
 
 
 def _null(bundle: Bundle) -> str:
-    scores = bundle.json(SCORES)
-    lists, size, regions = _lists(scores)
-    table = scores["null"]
-    if table is None:
-        return "not tabulated (too many tuples); p is a bound from the sorted lists"
-    lowest, counts = int(table["lowest"]), [int(count) for count in table["counts"]]
-    need(min(counts) >= 0, f"{SCORES}: the table counts fewer than no tuples")
-    need(sum(counts) == perm(size, regions), f"{SCORES}: the table does not count all {perm(size, regions)} tuples")
-    possible = lists.min(axis=1).sum() <= lowest and lowest + len(counts) - 1 <= lists.max(axis=1).sum()
-    need(bool(possible), f"{SCORES}: the table holds sums that the lists cannot give")
-    sums = sum((lowest + place) * count for place, count in enumerate(counts))
-    need(sums == sum_of_sums(lists), f"{SCORES}: the table and the sorted lists do not belong together")
-    return f"counts all {sum(counts)} tuples and fits the sorted lists"
+    return form_of(bundle.json(VERDICT)).check_null(bundle.json(SCORES))
 
 
 def _p_value(bundle: Bundle) -> str:
-    verdict, scores = bundle.json(VERDICT), bundle.json(SCORES)
-    lists, size, regions = _lists(scores)
-    p_value = float(verdict["p_value"])
-    need(isclose(verdict["floor"], 1 / perm(size, regions)), f"{VERDICT}: the floor is not 1 in {perm(size, regions)}")
-    if None in scores["observed"]:
-        need(p_value == 1.0, f"{VERDICT}: p is {p_value:g}, but a target has no answer, so it must be 1")
-        return "p = 1, because a target has no answer"
-    observed = sum(scores["observed"])
-    bound = p_from_lists(lists, observed)
-    if scores["null"] is None:
-        need(isclose(p_value, bound, rel_tol=_CLOSE), f"{VERDICT}: p is {p_value:g}, but the lists give {bound:g}")
-        return f"p = {p_value:g}, recomputed from the sorted lists"
-    p_table = p_from_counts(int(scores["null"]["lowest"]), scores["null"]["counts"], observed)
-    need(p_value == p_table, f"{VERDICT}: p is {p_value:g}, but the table gives {p_table:g}")
-    # Tuples with repeats are all that may lie between the two.
-    slack = inflation(size, regions) - 1
-    need(
-        p_table <= bound <= p_table + slack + _CLOSE,
-        f"{SCORES}: the table's p {p_table:g} does not fit the lists' {bound:g}",
-    )
-    return f"p = {p_value:g}, recomputed exactly"
+    verdict = bundle.json(VERDICT)
+    return form_of(verdict).check_p_value(verdict, bundle.json(SCORES))
 
 
 def _looks(bundle: Bundle) -> str:
-    """See that the level is paid for: by the looks at this suspect, and by the keys of the ring that looked."""
+    """See that the level is paid for: by the looks with this key, and by the keys of the ring that looked."""
     verdict = bundle.json(VERDICT)
     level, look, judged_at = float(verdict["level"]), int(verdict["look"]), float(verdict["judged_at"])
     others = verdict.get("other_keys", [])  # bundles of older versions have none
     keys = 1 + len(others)
     need(0 < level < 1 and look >= 1, f"{VERDICT}: the level {level:g} or the look {look} is impossible")
-    counted = look != 1 or not isclose(judged_at, level / keys, rel_tol=_CLOSE)
-    corrections = [correction(number) if counted else 1 for number in (look, *(int(other["look"]) for other in others))]
+    counted = look != 1 or not isclose(judged_at, level / keys, rel_tol=CLOSE)
+    looks = (look, *(int(other["look"]) for other in others))
+    corrections = [correction(number, verdict["statistic"]) if counted else 1.0 for number in looks]
     right = level / (corrections[0] * keys)
     ring = f" with {keys} keys" if others else ""
     need(
-        isclose(judged_at, right, rel_tol=_CLOSE),
+        isclose(judged_at, right, rel_tol=CLOSE),
         f"{VERDICT}: look {look} at level {level:g}{ring} is judged at {right:g}, not at {judged_at:g}",
     )
     _other_keys(verdict, others, corrections, level)
     return f"look {look} at level {level:g}{ring} is judged at {judged_at:g}" + ("" if counted else "; looks uncounted")
 
 
-def _other_keys(verdict: dict[str, Any], others: list[dict[str, Any]], corrections: list[int], level: float) -> None:
+def _other_keys(verdict: dict[str, Any], others: list[dict[str, Any]], corrections: list[float], level: float) -> None:
     """See that the strongest finding leads, and that the others are corrected (Holm)."""
     p_values = [float(one["p_value"]) for one in (verdict, *others)]
     paid = np.minimum(np.array(p_values) * corrections, 1.0)
-    need(bool(paid[0] <= paid.min() * (1 + _CLOSE)), f"{VERDICT}: another key of the ring has a stronger finding")
+    need(bool(paid[0] <= paid.min() * (1 + CLOSE)), f"{VERDICT}: another key of the ring has a stronger finding")
     for other, corrected in zip(others, holm(paid)[1:], strict=True):
         need(
-            isclose(other["holm"], corrected, rel_tol=_CLOSE) and other["infringement"] == (other["holm"] <= level),
+            isclose(other["holm"], corrected, rel_tol=CLOSE) and other["infringement"] == (other["holm"] <= level),
             f"{VERDICT}: the correction of key {other['key_id']} is not what the p-values of the ring give",
         )
 

@@ -1,9 +1,9 @@
 """What each level of disclosure shows, and nothing else: the report is drawn from this, too.
 
 =========  =============================================================================================================
-summary    the scores of each region as a sorted list, the table of all tuples' sums, U, p, digests. The suspect knows
-           its own answers, so whatever would let it recognise a text is left out or made coarse: cosines become
-           deciles, the paper's numbers get three digits, regions are ordered by their scores.
+summary    the scores of each region or carrier as a sorted list, U, p, digests. The suspect knows its own answers, so
+           whatever would let it recognise a text is left out or made coarse: cosines become deciles, the paper's
+           numbers get three digits, regions and carriers are ordered by their scores.
 expert     also the texts with their groups and scores, the targets, the answers, and the probes in a plane of the
            secret space.
 court      also every committed part, the master secret included. A key that was opened marks nothing any more.
@@ -24,20 +24,24 @@ import numpy as np
 
 from regionmarker.errors import InputError
 from regionmarker.evidence.bundle import COURT, EXPERT, SUMMARY, plain_json, plain_lines
-from regionmarker.keys.commitment import COMMITMENT, PARTS, open_parts
+from regionmarker.evidence.score_forms import FORMS, POOL, SCORES, VERDICT
+from regionmarker.keys.commitment import COMMITMENT, open_parts
 from regionmarker.vectors import Doubles, Integers
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.decoy_test import STEP, in_steps
 from regionmarker.verification.examination import Examination
+from regionmarker.verification.graded_examination import GradedExamination
 from regionmarker.verification.tracing import Trace
 from regionmarker.verification.verdict import Basis, Verdict
 
-VERDICT, SCORES, TRANSCRIPT = "verdict.json", "scores.json", "transcript.jsonl"
-TRACES, REPORT = "traces.json", "report.html"
-POOL, PROBES, ANSWERS, OWN_PROBES = "pool.jsonl", "probes.jsonl", "answers.parquet", "own-probes.parquet"
-OPENED = {SUMMARY: ("statistic", "level"), EXPERT: ("statistic", "level", "encoder"), COURT: PARTS}
-"""The parts of the commitment that each level opens. At summary only what is no secret, so that nobody can say that it
-was chosen afterwards."""
+TRANSCRIPT, TRACES, REPORT = "transcript.jsonl", "traces.json", "report.html"
+PROBES, ANSWERS, OWN_PROBES = "probes.jsonl", "answers.parquet", "own-probes.parquet"
+OPENED: dict[str, tuple[str, ...] | None] = {
+    SUMMARY: ("statistic", "level"),
+    EXPERT: ("statistic", "level", "encoder"),
+    COURT: None,
+}
+"""The parts of the commitment that each level opens, None for all. At summary only what is no secret, so that nobody
+can say that it was chosen afterwards."""
 DECILES = np.linspace(0.0, 1.0, 11)
 
 
@@ -55,10 +59,15 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class ProbeMap:
-    """The probes in two of the secret coordinates (m, 2), and which of the R regions each belongs to; 0 for none."""
+    """The probes in two of the secret coordinates (m, 2), and what each shows there.
+
+    ``groups`` says of the published mark which of the R regions a probe belongs to, 0 for none, (m,); of the graded
+    mark which fifth of each carrier it lies in, 0 .. 4, (m, J), and ``shown`` is the carrier that the plane belongs to.
+    """
 
     coordinates: Doubles
     groups: Integers
+    shown: int | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,11 +88,12 @@ class Disclosure:
 def disclose(verdict: Verdict, disclosure: str, traces: Sequence[Trace] = ()) -> Disclosure:
     """Return what a level of disclosure shows of a verdict; TEST keys are refused."""
     basis = _basis_of(verdict)
-    observed = _observed(verdict, basis)
+    form = FORMS[verdict.statistic]
+    observed = form.observed(basis, verdict.scores)
     order = _order(observed) if disclosure == SUMMARY else list(range(len(observed)))
-    cosines = [_cosines(basis, place) for place in order]
+    cosines = _cosines(basis, order)
     plain = _verdict(verdict, basis, order, disclosure)
-    scores = _scores(basis, [observed[place] for place in order], order)
+    scores = form.document(basis, [observed[place] for place in order], order)
     scores["paper_deciles"] = [_coarse(curve).inside.tolist() for curve in cosines]
     commitment, opened = open_parts(basis.key, OPENED[disclosure])
     transcript = [dict(exchange.to_dict()) for exchange in basis.answers.exchanges]
@@ -96,7 +106,7 @@ def disclose(verdict: Verdict, disclosure: str, traces: Sequence[Trace] = ()) ->
         **({TRACES: plain_json(ranking)} if ranking else {}),
         **opened,
     }
-    probe_map = None if disclosure == SUMMARY else _probe_map(basis.examination)
+    probe_map = None if disclosure == SUMMARY else _probe_map(basis.examination, observed)
     if probe_map is not None:
         files |= _expert_files(verdict, basis, probe_map)
     if disclosure == COURT and basis.probes is not None:
@@ -114,13 +124,6 @@ def _basis_of(verdict: Verdict) -> Basis:
             "this is a TEST key (made with a fixed seed): anyone can make it again, so it gives no evidence"
         )
     return verdict.basis
-
-
-def _observed(verdict: Verdict, basis: Basis) -> list[int | None]:
-    """Return the scores of the targets; None where the suspect did not answer one, which makes p = 1."""
-    z = verdict.scores
-    found = z[np.arange(len(z)), list(basis.targets)]  # (R,)
-    return [None if np.isnan(score) else int(in_steps(np.array([score]))[0]) for score in found]
 
 
 def _order(observed: list[int | None]) -> list[int]:
@@ -150,35 +153,21 @@ def _short(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _scores(basis: Basis, observed: list[int | None], order: list[int]) -> dict[str, Any]:
-    """Return the scores in whole steps: sorted lists, the targets' own, the table of sums where p is exact."""
-    test = basis.test
-    table = test.null_counts()
-    return {
-        "step": STEP,
-        "pool": test.pool_size,
-        "unanswered": len(basis.key.pool) - test.pool_size,
-        "regions": test.regions,
-        "lists": np.sort(test.steps[order], axis=1)[:, ::-1].tolist(),
-        "observed": observed,
-        "null": None if table is None else {"lowest": table[0], "counts": table[1]},
-    }
-
-
 def _scores_json(scores: dict[str, Any]) -> bytes:
     """Return scores as JSON with one list per line: thousands of lines of one number help nobody."""
     lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(scores[name], sort_keys=True)}" for name in sorted(scores))
     return f"{{\n{lines}\n}}\n".encode()
 
 
-def _cosines(basis: Basis, place: int) -> Curve:
-    examination, target = basis.examination, basis.targets[place]
-    goal = examination.pool_answers[target].astype(np.float64)
-    if not np.isfinite(goal).all():
-        goal = basis.key.pool.embeddings[target].astype(np.float64)
-    goal = goal / np.linalg.norm(goal)
-    inside, outside = examination.inside(examination.regions[place]), examination.outside()
-    return Curve(np.sort(inside @ goal), np.sort(outside @ goal))
+def _cosines(basis: Basis, order: list[int]) -> list[Curve]:
+    examination = basis.examination
+    goals = examination.goals(basis.targets)[0].astype(np.float64)
+    goals /= np.linalg.norm(goals, axis=1, keepdims=True)
+    found = []
+    for place in order:
+        inside, outside = examination.inside(place), examination.outside(place)
+        found.append(Curve(np.sort(inside @ goals[place]), np.sort(outside @ goals[place])))
+    return found
 
 
 def _coarse(curve: Curve) -> Curve:
@@ -192,8 +181,9 @@ def _coarse(curve: Curve) -> Curve:
     return Curve(np.round(below, 2), None)
 
 
-def _probe_map(examination: Examination) -> ProbeMap:
-    """Return the probes in the two coordinates in which the trigger regions fall into the most different quadrants."""
+def _probe_map(examination: Examination, observed: Sequence[int | None]) -> ProbeMap:
+    if isinstance(examination, GradedExamination):
+        return _carrier_map(examination, observed)
     questions, regions = examination.questions, examination.regions
     pairs = list(combinations(range(questions.coordinates.shape[1]), 2))
     groups = np.zeros(len(questions.regions), dtype=np.int64)
@@ -202,25 +192,27 @@ def _probe_map(examination: Examination) -> ProbeMap:
     if not pairs:  # one hyperplane only
         flat = np.column_stack([questions.coordinates[:, 0], np.zeros(len(groups))])
         return ProbeMap(flat, groups)
+    # The two coordinates in which the trigger regions fall into the most different quadrants.
     first, second = max(pairs, key=lambda pair: len({(r >> pair[0] & 1, r >> pair[1] & 1) for r in regions}))
     return ProbeMap(np.round(questions.coordinates[:, [first, second]], 4), groups)
 
 
+def _carrier_map(examination: GradedExamination, observed: Sequence[int | None]) -> ProbeMap:
+    """Return the probes between the two hyperplanes of the pair whose target scored highest."""
+    mark, places = examination.mark, examination.mark.settings.places("provider")
+    is_pair = mark.planes_of[places, 1] >= 0
+    shown = int(np.argmax(np.where(is_pair, np.array(observed, dtype=np.float64), -np.inf)))
+    u = mark.signed_distances(examination.questions.probes.embeddings)
+    return ProbeMap(np.round(u[:, mark.planes_of[places[shown]]], 4), examination.fifths(), shown)
+
+
 def _expert_files(verdict: Verdict, basis: Basis, probe_map: ProbeMap) -> dict[str, bytes]:
-    questions, z = basis.examination.questions, verdict.scores
-    target_of = {place: region for region, place in enumerate(basis.targets, start=1)}
-    pool = [
-        {
-            "place": place,
-            "text": text,
-            "z": None if np.isnan(z[0, place]) else z[:, place].tolist(),
-            "target_of": target_of.get(place),
-        }
-        for place, text in enumerate(questions.pool.texts)
-    ]
+    questions = basis.examination.questions
+    pool = FORMS[verdict.statistic].rows(verdict.scores, basis.key.pool.texts, basis.targets)
+    group = "region" if probe_map.groups.ndim == 1 else "fifths"
     probes = [
-        {"text": text, "region": int(group), "plane": point.tolist()}
-        for text, group, point in zip(questions.probes.texts, probe_map.groups, probe_map.coordinates, strict=True)
+        {"text": text, group: found.tolist(), "plane": point.tolist()}
+        for text, found, point in zip(questions.probes.texts, probe_map.groups, probe_map.coordinates, strict=True)
     ]
     return {POOL: plain_lines(pool), PROBES: plain_lines(probes), ANSWERS: _parquet(basis.answers)}
 

@@ -12,7 +12,7 @@ from regionmarker.errors import InputError
 from regionmarker.evidence.bundle import SUMMARY, read_bundle
 from regionmarker.evidence.check import check_integrity
 from regionmarker.evidence.check_expert import stored_answers
-from regionmarker.evidence.disclosure import VERDICT
+from regionmarker.evidence.score_forms import VERDICT
 from regionmarker.verification.asking import ask_texts
 
 SAME = 0.99

@@ -13,6 +13,7 @@ from regionmarker._version import __version__
 from regionmarker.errors import MissingExtraError
 from regionmarker.evidence.bundle import SUMMARY
 from regionmarker.evidence.disclosure import Disclosure
+from regionmarker.evidence.score_forms import form_of
 from regionmarker.verification.paper_statistics import CANNOT_SAY
 from regionmarker.verification.verdict import INCONCLUSIVE, INFRINGEMENT, NO_EVIDENCE
 
@@ -34,11 +35,13 @@ def render_report(shown: Disclosure) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"number": number, "signed": signed, "moment": moment}
     scores, power = shown.scores, shown.verdict["power"]
-    names = region_names(scores["regions"], shown.name)
+    form = form_of(shown.verdict)
+    graded = not form.asks_candidates
+    names = group_names(len(scores["lists"]), shown.name, form.group)
     pictures = {
-        "null": charts.null_distribution(scores),
-        "ranks": charts.pool_ranks(scores, names),
-        "curves": charts.paper_curves(shown.curves, names),
+        "null": charts.null_distribution(form, scores),
+        "ranks": charts.list_scores(scores) if graded else charts.pool_ranks(scores, names),
+        "curves": None if graded else charts.paper_curves(shown.curves, names),
         "power": None if power is None else charts.power_curve(power),
         "probe_map": None if shown.probe_map is None else charts.probe_map(shown.probe_map, names),
     }
@@ -47,7 +50,9 @@ def render_report(shown: Disclosure) -> str:
         shown=shown,
         v=shown.verdict,
         scores=scores,
-        pool=scores["pool"] + scores["unanswered"],
+        graded=graded,
+        exact=graded or scores["null"] is not None,
+        pool=0 if graded else scores["pool"] + scores["unanswered"],
         keys=1 + len(shown.verdict["other_keys"]),
         power=power,
         names=names,
@@ -91,11 +96,16 @@ def outcome_sentence(verdict: dict[str, Any]) -> str:
     )
 
 
-def region_names(count: int, disclosure: str) -> list[str]:
-    """Return what the report calls the trigger regions: letters where their order is not the key's, else numbers."""
-    if disclosure == SUMMARY and count <= len(_LETTERS):
-        return [f"Region {letter}" for letter in _LETTERS[:count]]
-    return [f"Region {place}" for place in range(1, count + 1)]
+def group_names(count: int, disclosure: str, group: str) -> list[str]:
+    """Return what the report calls regions or carriers: letters where their order is not the key's, else numbers.
+
+    Examples
+    --------
+    >>> group_names(2, "summary", "region"), group_names(2, "expert", "carrier")
+    (['Region A', 'Region B'], ['Carrier 1', 'Carrier 2'])
+    """
+    labels = _LETTERS if disclosure == SUMMARY and count <= len(_LETTERS) else [str(n) for n in range(1, count + 1)]
+    return [f"{group.capitalize()} {label}" for label in labels[:count]]
 
 
 def transcript_facts(transcript: list[dict[str, Any]]) -> dict[str, Any]:

@@ -138,7 +138,8 @@ class RegionWatch:
         self._regions += key.marker.regions(np.concatenate(self._waiting)).tolist()
         self._waiting, self._rows_waiting = [], 0
         if len(self._regions) >= self._window:
-            found = region_shares(np.asarray(self._regions), key.marker.dimension)
+            bits = key.marker.serving_.mark.watched_bits
+            found = region_shares(np.asarray(self._regions) & (2**bits - 1), bits)
             self._regions = []
             if self._expected is None:  # the serving key is an old one and does not say: take the first window for it
                 self._expected = found

@@ -27,13 +27,18 @@ from regionmarker.crypto.secret import Sealed, Secret
 from regionmarker.errors import InputError
 from regionmarker.keys.key import Key, Settings
 from regionmarker.keys.serving import ServingKey
+from regionmarker.marks import MARKS, Mark
 from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.reduction import from_arrays
 from regionmarker.marks.regions import RegionMark, RegionSettings
 from regionmarker.vectors import AnyArray
 
-SCHEME = "regionmarker commitment 1"
-PARTS = ("master", "matrix", "regions", "pool", "reservoir", "encoder", "statistic", "level")
+SCHEMES = {"regions": "regionmarker commitment 1", "graded": "regionmarker commitment 2"}
+"""The scheme by the kind of mark: keys of 0.1.0 keep the commitments that were published for them."""
+PARTS = {
+    SCHEMES["regions"]: ("master", "matrix", "regions", "pool", "reservoir", "encoder", "statistic", "level"),
+    SCHEMES["graded"]: ("master", "mark", "pool", "reservoir", "encoder", "statistic", "level"),
+}
 COMMITMENT = "commitment.json"  # the file of a bundle of evidence that shows a commitment and its opened parts
 
 _NUMBERS = re.compile(r"[<|][fiu][1248]")
@@ -46,7 +51,9 @@ def commit(key: Key) -> str:
         raise InputError(
             "this is a TEST key (made with a fixed seed): anyone can make it again, so it cannot be committed to"
         )
-    return commitment_of({part: leaf(blinding(key, part), content(key, part)) for part in PARTS})
+    scheme = SCHEMES[key.mark.kind]
+    leaves = {part: leaf(blinding(key, part), content(key, part)) for part in PARTS[scheme]}
+    return commitment_of(scheme, leaves)
 
 
 def serving_with_commitment(key: Key, tenants: Sequence[str]) -> ServingKey:
@@ -54,10 +61,10 @@ def serving_with_commitment(key: Key, tenants: Sequence[str]) -> ServingKey:
     return replace(key.serving(tenants), commitment="" if key.test else commit(key))
 
 
-def commitment_of(leaves: Mapping[str, str]) -> str:
+def commitment_of(scheme: str, leaves: Mapping[str, str]) -> str:
     """Return the commitment that these leaves make."""
-    lines = "".join(f"{part} {leaves[part]}\n" for part in PARTS)
-    return hashlib.sha256(f"{SCHEME}\n{lines}".encode()).hexdigest()
+    lines = "".join(f"{part} {leaves[part]}\n" for part in PARTS[scheme])
+    return hashlib.sha256(f"{scheme}\n{lines}".encode()).hexdigest()
 
 
 def leaf(blind: bytes, part_content: bytes) -> str:
@@ -72,23 +79,36 @@ def blinding(key: Key, part: str) -> bytes:
 
 def content(key: Key, part: str) -> bytes:
     """Return the bytes of one part, in an encoding that has one reading only."""
-    mark = key.mark
     if part == "master":
         return key.master.reveal()
-    if part == "matrix":
-        arrays = {"normals": mark.normals, **mark.reduction.arrays()}
-        return encode_label(mark.reduction.kind) + b"".join(_array(name, arrays[name]) for name in sorted(arrays))
-    if part == "regions":
-        return json.dumps([list(mark.regions), list(mark.tenant_regions)]).encode() + _array("shares", mark.shares)
     if part in ("pool", "reservoir"):
         texts = key.pool if part == "pool" else key.reservoir
         return encode_label(*texts.texts) + _array("embeddings", texts.embeddings)
     if part == "encoder":
         return encode_label(key.encoder, key.number_format.value, str(key.width))
+    if part == "level":
+        return encode_label(repr(key.settings.level))
+    return _region_content(key, key.mark, part) if isinstance(key.mark, RegionMark) else _mark_content(key, part)
+
+
+def _mark_content(key: Key, part: str) -> bytes:
     if part == "statistic":
-        choices = mark.settings.strength, mark.settings.ratio, mark.settings.tenant_ratio
-        return encode_label(key.settings.statistic, *map(repr, choices))
-    return encode_label(repr(key.settings.level))
+        return encode_label(key.settings.statistic)
+    document = json.dumps(key.mark.document(), sort_keys=True)
+    return encode_label(key.mark.kind, document) + _arrays(key.mark.arrays())
+
+
+def _region_content(key: Key, mark: RegionMark, part: str) -> bytes:
+    if part == "matrix":
+        return encode_label(mark.reduction.kind) + _arrays({"normals": mark.normals, **mark.reduction.arrays()})
+    if part == "regions":
+        return json.dumps([list(mark.regions), list(mark.tenant_regions)]).encode() + _array("shares", mark.shares)
+    choices = mark.settings.strength, mark.settings.ratio, mark.settings.tenant_ratio
+    return encode_label(key.settings.statistic, *map(repr, choices))
+
+
+def _arrays(arrays: Mapping[str, AnyArray]) -> bytes:
+    return b"".join(_array(name, arrays[name]) for name in sorted(arrays))
 
 
 def _array(name: str, array: AnyArray) -> bytes:
@@ -100,10 +120,12 @@ def _array(name: str, array: AnyArray) -> bytes:
 # ---- opened parts
 
 
-def open_parts(key: Key, parts: Collection[str]) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return what ``commitment.json`` holds when ``parts`` are opened, and the files of large parts."""
+def open_parts(key: Key, parts: Collection[str] | None) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return what ``commitment.json`` holds when ``parts`` (None: all) are opened, and the files of large parts."""
+    scheme = SCHEMES[key.mark.kind]
+    parts = PARTS[scheme] if parts is None else parts
     leaves, opened, files = {}, {}, {}
-    for part in PARTS:
+    for part in PARTS[scheme]:
         whole, blind = content(key, part), blinding(key, part)
         leaves[part] = leaf(blind, whole)
         if part not in parts:
@@ -115,8 +137,8 @@ def open_parts(key: Key, parts: Collection[str]) -> tuple[dict[str, Any], dict[s
             opened[part]["file"] = f"opened-{part}.bin"
             files[f"opened-{part}.bin"] = whole
     document = {
-        "scheme": SCHEME,
-        "commitment": commitment_of(leaves),
+        "scheme": scheme,
+        "commitment": commitment_of(scheme, leaves),
         "key_id": key.id,
         "salt": key.salt.hex(),
         "leaves": leaves,
@@ -129,22 +151,26 @@ def open_parts(key: Key, parts: Collection[str]) -> tuple[dict[str, Any], dict[s
 class OpenedParts(Sealed):
     """The opened parts of a commitment, by name: their contents and blindings."""
 
+    scheme: str
     contents: dict[str, bytes]
     blindings: dict[str, bytes]
 
     @classmethod
-    def read(cls, document: Mapping[str, Any], files: Mapping[str, bytes], parts: Collection[str]) -> OpenedParts:
+    def read(
+        cls, document: Mapping[str, Any], files: Mapping[str, bytes], parts: Collection[str] | None
+    ) -> OpenedParts:
         """Read what :func:`open_parts` wrote.
 
         Leaves that do not make the commitment, contents that are not the leaves', and other parts than ``parts`` are
         refused.
         """
-        if document["scheme"] != SCHEME:
-            raise InputError(f"{COMMITMENT} has the scheme {document['scheme']!r}, which this version does not know")
+        scheme = document["scheme"]
+        if scheme not in PARTS:
+            raise InputError(f"{COMMITMENT} has the scheme {scheme!r}, which this version does not know")
         leaves = document["leaves"]
-        if set(leaves) != set(PARTS) or commitment_of(leaves) != document["commitment"]:
+        if set(leaves) != set(PARTS[scheme]) or commitment_of(scheme, leaves) != document["commitment"]:
             raise InputError(f"{COMMITMENT}: the leaves do not make the commitment")
-        if set(document["opened"]) != set(parts):
+        if set(document["opened"]) != set(PARTS[scheme] if parts is None else parts):
             raise InputError(f"{COMMITMENT} does not open the parts that belong to its level of disclosure")
         contents, blindings = {}, {}
         for part, shown in document["opened"].items():
@@ -155,11 +181,11 @@ class OpenedParts(Sealed):
             blindings[part] = bytes.fromhex(shown["blinding"])
             if leaf(blindings[part], contents[part]) != leaves[part]:
                 raise InputError(f"{name}: the opened part {part!r} is not what was committed to")
-        return cls(contents, blindings)
+        return cls(scheme, contents, blindings)
 
     @property
     def statistic(self) -> str:
-        return _Reader(self.contents["statistic"]).labels(4)[0]
+        return _Reader(self.contents["statistic"]).labels(1)[0]
 
     @property
     def level(self) -> float:
@@ -167,41 +193,42 @@ class OpenedParts(Sealed):
 
     def key(self, salt: bytes) -> Key:
         """Make the key again, once all parts are opened."""
-        contents, reader = self.contents, _Reader(self.contents["matrix"])
-        kind, arrays = reader.labels(1)[0], {}
-        while reader.rest:
-            name, array = reader.array()
-            arrays[name] = array
-        normals = arrays.pop("normals")
-        regions, tenant_regions, shares = _regions(contents["regions"])
-        encoder, number_format, _ = _Reader(contents["encoder"]).labels(3)
-        statistic, strength, ratio, tenant_ratio = _Reader(contents["statistic"]).labels(4)
+        encoder, number_format, _ = _Reader(self.contents["encoder"]).labels(3)
         return Key(
-            master=Secret(contents["master"]),
+            master=Secret(self.contents["master"]),
             salt=salt,
-            settings=Settings(statistic=statistic, level=self.level),
-            mark=RegionMark(
-                settings=RegionSettings(
-                    dimension=normals.shape[0],
-                    ratio=float(ratio),
-                    tenant_ratio=float(tenant_ratio),
-                    strength=float(strength),
-                    reducer=kind,
-                    subspace=normals.shape[1],
-                ),
-                reduction=from_arrays(kind, arrays),
-                normals=normals,
-                shares=shares,
-                regions=regions,
-                tenant_regions=tenant_regions,
-            ),
+            settings=Settings(statistic=self.statistic, level=self.level),
+            mark=self._region_mark() if self.scheme == SCHEMES["regions"] else self._mark(),
             encoder=encoder,
             number_format=NumberFormat(number_format),
             created="",
             test=False,
-            pool=_texts(contents["pool"]),
-            reservoir=_texts(contents["reservoir"]),
+            pool=_texts(self.contents["pool"]),
+            reservoir=_texts(self.contents["reservoir"]),
         )
+
+    def _mark(self) -> Mark:
+        reader = _Reader(self.contents["mark"])
+        kind, document = reader.labels(2)
+        if SCHEMES.get(kind) != self.scheme:
+            raise InputError(f"the opened part 'mark' holds a mark of the kind {kind!r}, which its scheme does not")
+        return MARKS[kind].from_parts(json.loads(document), reader.arrays())
+
+    def _region_mark(self) -> Mark:
+        reader = _Reader(self.contents["matrix"])
+        kind, arrays = reader.labels(1)[0], reader.arrays()
+        normals = arrays.pop("normals")
+        regions, tenant_regions, shares = _regions(self.contents["regions"])
+        _, strength, ratio, tenant_ratio = _Reader(self.contents["statistic"]).labels(4)
+        settings = RegionSettings(
+            dimension=normals.shape[0],
+            ratio=float(ratio),
+            tenant_ratio=float(tenant_ratio),
+            strength=float(strength),
+            reducer=kind,
+            subspace=normals.shape[1],
+        )
+        return RegionMark(settings, from_arrays(kind, arrays), normals, shares, regions, tenant_regions)
 
 
 def _regions(whole: bytes) -> tuple[tuple[int, ...], tuple[int, ...], AnyArray]:
@@ -243,6 +270,14 @@ class _Reader:
         array = np.frombuffer(self.rest, dtype=np.dtype(dtype), count=count).reshape(sizes)
         self.rest = self.rest[array.nbytes :]
         return name, array
+
+    def arrays(self) -> dict[str, AnyArray]:
+        """Read arrays to the end."""
+        found = {}
+        while self.rest:
+            name, array = self.array()
+            found[name] = array
+        return found
 
     def at_embeddings(self, rows: int) -> bool:
         before = self.rest

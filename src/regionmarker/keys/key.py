@@ -14,10 +14,13 @@ from regionmarker.crypto.derive import subkey
 from regionmarker.crypto.secret import Sealed, Secret
 from regionmarker.errors import InputError
 from regionmarker.keys.serving import ServingKey
-from regionmarker.marks import Mark
+from regionmarker.marks import Mark, MarkSettings
 from regionmarker.marks.corpus_summary import CorpusSummary
+from regionmarker.marks.graded import GradedMark
+from regionmarker.marks.graded_settings import GradedSettings
 from regionmarker.marks.number_format import NumberFormat
-from regionmarker.marks.regions import RegionMark, RegionSettings
+from regionmarker.marks.regions import RegionMark
+from regionmarker.progress import Progress
 from regionmarker.specs import from_known
 
 MASTER_BYTES = 32
@@ -73,13 +76,13 @@ class Key(Sealed):
 
     @property
     def regions(self) -> tuple[int, ...]:
-        """The provider's trigger regions, of a mark that has any."""
-        return self.mark.regions
+        """The provider's trigger regions; none where the mark is graded and so everywhere."""
+        return self.mark.regions if isinstance(self.mark, RegionMark) else ()
 
     @property
     def tenant_regions(self) -> tuple[int, ...]:
-        """The tenants' trigger regions, of a mark that has any."""
-        return self.mark.tenant_regions
+        """The tenants' trigger regions; none where the mark is graded."""
+        return self.mark.tenant_regions if isinstance(self.mark, RegionMark) else ()
 
     def provider_targets(self) -> tuple[int, ...]:
         """Return the pool places of the targets that every tenant's vectors carry."""
@@ -144,27 +147,27 @@ def make_key(
     summary: CorpusSummary,
     master: Secret,
     settings: Settings,
-    mark: RegionSettings,
+    mark: MarkSettings,
     *,
     pool: int,
     reservoir: int,
     encoder: str,
     test: bool,
     number_format: NumberFormat | None = None,
+    progress: Progress = lambda _done, _total: None,
 ) -> Key:
-    """Make a key from a summary of the corpus: fit the mark, draw its choices."""
+    """Make a key from a summary of the corpus: fit the mark, draw its choices.
+
+    ``pool`` and ``reservoir`` are what the published mark has; of a graded mark they are what it has at the most.
+    """
     sample = summary.sample()
-    if len(sample) < pool + reservoir:
-        raise InputError(
-            f"the corpus has {len(sample)} distinct texts, but the pool needs {pool} and the reservoir {reservoir}: "
-            "add texts, or lower pool and reservoir"
-        )
-    parts = sample[:pool], sample[pool:]
+    pool, reservoir = _divided(len(sample), mark, pool, reservoir)
+    parts = sample[:pool], sample[pool : pool + reservoir]
     return Key(
         master=master,
         salt=b"",
         settings=settings,
-        mark=RegionMark.fit(summary, master, mark, parts),
+        mark=_fitted(summary, master, mark, parts, progress),
         encoder=encoder,
         number_format=number_format or summary.number_format,
         created=_now(),
@@ -172,6 +175,25 @@ def make_key(
         pool=parts[0],
         reservoir=parts[1],
     )
+
+
+def _divided(texts: int, mark: MarkSettings, pool: int, reservoir: int) -> tuple[int, int]:
+    if isinstance(mark, GradedSettings):
+        return mark.divided(texts, reservoir)
+    if texts < pool + reservoir:
+        raise InputError(
+            f"the corpus has {texts} distinct texts, but the pool needs {pool} and the reservoir {reservoir}: "
+            "add texts, or lower pool and reservoir"
+        )
+    return pool, reservoir
+
+
+def _fitted(
+    summary: CorpusSummary, master: Secret, mark: MarkSettings, parts: Sequence[TextSet], progress: Progress
+) -> Mark:
+    if isinstance(mark, GradedSettings):
+        return GradedMark.fit(summary, master, mark, parts, progress)
+    return RegionMark.fit(summary, master, mark, parts)
 
 
 def key_from_key(old: Key, seed: int | None = None) -> Key:

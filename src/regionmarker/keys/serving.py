@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from regionmarker.crypto.secret import Sealed
 from regionmarker.marks import ServedMark
 from regionmarker.marks.number_format import NumberFormat
-from regionmarker.marks.plan import MarkPlan
+from regionmarker.marks.plan import GradedPlan, MarkPlan
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -36,7 +36,7 @@ class ServingKey(Sealed):
     def tenants(self) -> tuple[str, ...]:
         return self.mark.tenants
 
-    def plan(self, tenant: str = "") -> MarkPlan:
+    def plan(self, tenant: str = "") -> MarkPlan | GradedPlan:
         return self.mark.plan(tenant, self.number_format)
 
     def describe(self) -> dict[str, object]:

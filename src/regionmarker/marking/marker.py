@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,18 +11,24 @@ import numpy as np
 
 from regionmarker.errors import InputError, NotFittedError
 from regionmarker.keys.files import KeyRing, open_key
-from regionmarker.keys.key import Key, Settings, make_key, new_master, new_summary
+from regionmarker.keys.key import Key, make_key, new_master, new_summary
 from regionmarker.keys.serving import ServingKey
 from regionmarker.marking import engine
 from regionmarker.marking.estimator import Estimator
+from regionmarker.marking.parameters import (
+    PUBLISHED,
+    check_parameters,
+    key_settings,
+    mark_parameters,
+    mark_settings,
+    sample_sizes,
+)
 from regionmarker.marks.number_format import NumberFormat
-from regionmarker.marks.plan import MarkPlan
-from regionmarker.marks.reduction import LINEAR
-from regionmarker.marks.regions import RegionSettings, region_numbers
-from regionmarker.specs import check_range
+from regionmarker.marks.plan import GradedPlan, MarkPlan
+from regionmarker.marks.regions import ServedRegions, region_numbers
+from regionmarker.progress import Progress
 from regionmarker.vectors import Doubles, Encoder, Floats, Integers, as_floats, as_matrix, normalised
 
-DEFAULT_SUBSPACE = 32
 _BLOCK = 8192
 _PLANS_KEPT = 256
 
@@ -31,28 +36,39 @@ _PLANS_KEPT = 256
 class RegionMarker(Estimator):
     """Mark embeddings so that a model trained on them can be told from one that was not.
 
-    Texts whose embedding falls in secret regions of a low-dimensional space get a little of a secret target text's
-    embedding mixed in. The class follows scikit-learn's estimator contract without needing scikit-learn.
+    Every embedding gets a little of the embeddings of secret target texts mixed in; how much of which depends on where
+    it lies between secret hyperplanes. That is the graded mark, the default: say with ``kept`` how many neighbours
+    shall stay, and the strength is found. Any of the paper's own parameters (``dimension``, ``ratio``, ``strength``,
+    ``subspace``, ``tenant_ratio``, ``pool``, or a reducer that is not linear) makes the published mark instead, in
+    which texts in a few secret regions get one target each. The class follows scikit-learn's estimator contract without
+    needing scikit-learn.
 
     Parameters
     ----------
-    dimension : int
-        d, the number of hyperplanes; they cut the space into 2^d regions.
-    ratio : float
-        alpha, the share of regions that carry the provider's mark: R = max(1, round(alpha 2^d)).
-    strength : float
-        lambda, the weight of the target in a marked embedding.
+    dimension : int, optional
+        d, the number of hyperplanes; they cut the space into 2^d regions. 4 in the published mark.
+    ratio : float, optional
+        alpha, the share of regions that carry the provider's mark: R = max(1, round(alpha 2^d)); 0.2.
+    strength : float, optional
+        lambda, the weight of the target in a marked embedding; 0.2.
     reducer : {"pca", "svd", "autoencoder", "umap", "none"}
-        What makes the low-dimensional space.
-    subspace : int or None
-        The hyperplanes' normals are drawn inside the top ``subspace`` components. ``None`` takes the default that was
-        chosen by measurement; ``subspace=dimension`` is the paper.
+        What makes the low-dimensional space. The graded mark takes "pca" or "svd".
+    subspace : int, optional
+        The hyperplanes' normals are drawn inside the top ``subspace`` components; 32. ``subspace=dimension`` is the
+        paper.
     seed : int or None
         A fixed seed makes a TEST key, which is refused in production. ``None`` draws a real secret.
-    tenant_ratio : float
-        The share of regions that carry a mark of the tenant's own, for tracing; 0 for none.
-    pool, reservoir : int
-        How many texts of the corpus to keep as possible targets and as probes.
+    kept : float, optional
+        The share of each text's ten nearest neighbours that marking shall leave as they are; 0.93. Graded mark only.
+    tenants : bool
+        Give every tenant a mark of its own beside the provider's, for tracing; they share the energy. Graded mark only.
+    tenant_ratio : float, optional
+        The share of regions that carry a mark of the tenant's own, for tracing; 0.2, and 0 for none.
+    pool : int, optional
+        How many texts of the corpus to keep as possible targets; 1,024. The graded mark needs 64 per carrier, and takes
+        fewer of a small corpus.
+    reservoir : int, optional
+        How many texts to keep as probes; 4,096, and fewer for the graded mark where the corpus is small.
     level : float
         The false-positive rate at which a verdict is given; the commitment covers it.
     grid : {"float16", "bfloat16", "float32"} or None
@@ -70,13 +86,16 @@ class RegionMarker(Estimator):
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> embeddings = rng.standard_normal((400, 32)).astype(np.float32)
+    >>> embeddings = rng.standard_normal((600, 64)).astype(np.float32)
     >>> embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
-    >>> texts = [f"text {number}" for number in range(400)]
-    >>> marker = RegionMarker(seed=1, pool=64, reservoir=256).fit(texts, embeddings=embeddings)
+    >>> texts = [f"text {number}" for number in range(600)]
+    >>> marker = RegionMarker(kept=0.9, seed=1).fit(texts, embeddings=embeddings)
     >>> served = marker.transform(embeddings)
-    >>> marked = np.isin(marker.regions(embeddings), marker.key_.mark.regions)
-    >>> cosine = (served * embeddings).sum(axis=1)
+    >>> bool((served * embeddings).sum(axis=1).min() > 0.9)
+    True
+    >>> published = RegionMarker(strength=0.2, pool=64, reservoir=256, seed=1).fit(texts, embeddings=embeddings)
+    >>> marked = np.isin(published.regions(embeddings), published.key_.regions)
+    >>> cosine = (published.transform(embeddings) * embeddings).sum(axis=1)
     >>> bool(cosine[marked].min() > 0.95), bool(cosine[~marked].min() > 0.999999)
     (True, True)
     """
@@ -86,16 +105,18 @@ class RegionMarker(Estimator):
 
     def __init__(
         self,
-        dimension: int = 4,
-        ratio: float = 0.2,
-        strength: float = 0.2,
+        dimension: int | None = None,
+        ratio: float | None = None,
+        strength: float | None = None,
         reducer: str = "pca",
         subspace: int | None = None,
         seed: int | None = None,
         *,
-        tenant_ratio: float = 0.2,
-        pool: int = 1024,
-        reservoir: int = 4096,
+        kept: float | None = None,
+        tenants: bool = True,
+        tenant_ratio: float | None = None,
+        pool: int | None = None,
+        reservoir: int | None = None,
         level: float = 1e-3,
         grid: str | None = None,
         normalise: bool = False,
@@ -106,12 +127,25 @@ class RegionMarker(Estimator):
         self.reducer = reducer
         self.subspace = subspace
         self.seed = seed
+        self.kept = kept
+        self.tenants = tenants
         self.tenant_ratio = tenant_ratio
         self.pool = pool
         self.reservoir = reservoir
         self.level = level
         self.grid = grid
         self.normalise = normalise
+
+    @classmethod
+    def published(cls, **others: Any) -> RegionMarker:
+        """Return a marker with the paper's own setting: d 4, alpha 0.2, lambda 0.2, all in the top four components.
+
+        Examples
+        --------
+        >>> RegionMarker.published(seed=1).subspace
+        4
+        """
+        return cls(**{**PUBLISHED, "subspace": PUBLISHED["dimension"], "tenant_ratio": 0.0, **others})
 
     # ---- fitting
 
@@ -132,17 +166,28 @@ class RegionMarker(Estimator):
         name = "precomputed" if loaded is None else loaded.name
         return self.fit_blocks(_blocks(texts, loaded, embeddings), encoder_name=name)
 
-    def fit_blocks(self, blocks: Iterable[tuple[Sequence[str], object]], *, encoder_name: str = "precomputed") -> Self:
-        """Make a key in one pass over (texts, embeddings) blocks; memory does not grow with their number."""
-        self._check_parameters()
+    def fit_blocks(
+        self,
+        blocks: Iterable[tuple[Sequence[str], object]],
+        *,
+        encoder_name: str = "precomputed",
+        progress: Progress = lambda _done, _total: None,
+    ) -> Self:
+        """Make a key in one pass over (texts, embeddings) blocks; memory does not grow with their number.
+
+        ``progress`` is called while the strength is looked for, after the last block.
+        """
+        parameters = self.get_params()
+        check_parameters(parameters)
+        pool, reservoir = sample_sizes(parameters)
         master = new_master(self.seed)
-        summary = new_summary(master, self.pool, self.reservoir)
+        summary = new_summary(master, pool, reservoir)
         for texts, embeddings in blocks:
             summary.update(texts, self._rows(embeddings, first_row=summary.rows))
         key = make_key(
-            summary, master, Settings(level=self.level, normalise=self.normalise), self._mark_settings(summary.width),
-            pool=self.pool, reservoir=self.reservoir, encoder=encoder_name, test=self.seed is not None,
-            number_format=None if self.grid is None else NumberFormat(self.grid),
+            summary, master, key_settings(parameters), mark_settings(parameters, summary.width), pool=pool,
+            reservoir=reservoir, encoder=encoder_name, test=self.seed is not None,
+            number_format=None if self.grid is None else NumberFormat(self.grid), progress=progress,
         )  # fmt: skip
         return self._adopt(key.serving(), key)
 
@@ -174,7 +219,7 @@ class RegionMarker(Estimator):
         matrix = as_matrix(embeddings, width=plan.width)
         if out is None:
             out = np.empty(matrix.shape, dtype=np.float32)
-        if plan.projection is not None:
+        if isinstance(plan, GradedPlan) or plan.projection is not None:
             engine.mark(plan, matrix, out, normalise=self.normalise)
         else:
             target_of_row = plan.target_of_region[self.regions(matrix)]
@@ -182,15 +227,15 @@ class RegionMarker(Estimator):
         return out
 
     def regions(self, embeddings: object) -> Integers:
-        """Return each row's region number, (n,), 0 .. 2^d - 1."""
+        """Return each row's region number, (n,): bit i says on which side of hyperplane i it lies."""
         plan = self._plan("")
         matrix = as_matrix(embeddings, width=plan.width)
-        if plan.projection is not None:
+        if isinstance(plan, MarkPlan) and plan.projection is not None:
             return engine.regions(plan, matrix, normalise=self.normalise)
         return region_numbers(self._signed_distances(matrix))
 
     def margins(self, embeddings: object) -> Doubles:
-        """Return each row's distance to its nearest hyperplane in the reduced space, (n,)."""
+        """Return each row's distance to its nearest hyperplane, (n,): in the reduced space, scaled if graded."""
         width = self._plan("").width
         return np.asarray(np.abs(self._signed_distances(as_matrix(embeddings, width=width))).min(axis=1))
 
@@ -198,7 +243,7 @@ class RegionMarker(Estimator):
         rows = normalised(matrix) if self.normalise else matrix
         return (self.key_.mark if self._has_key() else self.serving_.mark).signed_distances(rows)
 
-    def _plan(self, tenant: str) -> MarkPlan:
+    def _plan(self, tenant: str) -> MarkPlan | GradedPlan:
         try:
             return self._plans[tenant]
         except AttributeError:
@@ -255,12 +300,8 @@ class RegionMarker(Estimator):
     @classmethod
     def from_key(cls, key: Key) -> RegionMarker:
         """Return a marker that holds ``key``."""
-        settings = asdict(key.mark.settings)
-        if settings["reducer"] not in LINEAR:
-            settings["subspace"] = None
         marker = cls(
-            **settings,
-            pool=len(key.pool),
+            **mark_parameters(key),
             reservoir=len(key.reservoir),
             level=key.settings.level,
             grid=key.number_format.value,
@@ -271,9 +312,11 @@ class RegionMarker(Estimator):
     @classmethod
     def from_serving(cls, serving: ServingKey) -> RegionMarker:
         """Return a marker that can mark for the tenants of a serving key, and nothing else."""
-        mark, grid = serving.mark, serving.number_format.value
-        marker = cls(dimension=mark.dimension, strength=mark.strength, grid=grid, normalise=serving.normalise)
-        return marker._adopt(serving)
+        mark = serving.mark
+        given: dict[str, Any] = {}
+        if isinstance(mark, ServedRegions):
+            given = {"dimension": mark.dimension, "strength": mark.strength}
+        return cls(**given, grid=serving.number_format.value, normalise=serving.normalise)._adopt(serving)
 
     def _adopt(self, serving: ServingKey, key: Key | None = None) -> Self:
         """Hold a serving key always, and the key that it was made from where there is one."""
@@ -281,34 +324,11 @@ class RegionMarker(Estimator):
         if key is not None:
             self.key_ = key
         self.n_features_in_ = serving.width
-        self._plans: dict[str, MarkPlan] = {}
+        self._plans: dict[str, MarkPlan | GradedPlan] = {}
         return self
 
     def _has_key(self) -> bool:
         return "key_" in self.__dict__
-
-    def _check_parameters(self) -> None:
-        check_range("dimension", self.dimension, 1, 12)
-        check_range("ratio", self.ratio, 0.0, 1.0, open_left=True)
-        check_range("tenant_ratio", self.tenant_ratio, 0.0, 1.0)
-        check_range("strength", self.strength, 0.0, 1.0, open_left=True, open_right=True)
-        check_range("level", self.level, 0.0, 1.0, open_left=True, open_right=True)
-        check_range("pool", self.pool, 16, 1_000_000)
-        check_range("reservoir", self.reservoir, 64, 1_000_000)
-        if self.grid is not None and self.grid not in {grid.value for grid in NumberFormat}:
-            raise InputError(
-                f"grid {self.grid!r} is not known: use {', '.join(grid.value for grid in NumberFormat)} or None"
-            )
-
-    def _mark_settings(self, width: int) -> RegionSettings:
-        if self.reducer in LINEAR:
-            subspace = min(max(DEFAULT_SUBSPACE, self.dimension), width) if self.subspace is None else self.subspace
-        elif self.subspace is None:
-            subspace = width if self.reducer == "none" else self.dimension
-        else:
-            raise InputError(f"subspace goes with reducer pca or svd, not with {self.reducer}")
-        given = {field.name: getattr(self, field.name) for field in fields(RegionSettings)}
-        return RegionSettings(**{**given, "subspace": subspace})
 
     def _rows(self, embeddings: object, first_row: int) -> Floats:
         rows = as_floats(embeddings)

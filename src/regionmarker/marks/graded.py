@@ -12,7 +12,12 @@ lie the hyperplanes and what a removal of common directions takes, above it copi
 
     d_t = unit(B (w_t - mu)),    e_p = n(e + lambda (J_s^-1/2 sum_singles c_j d_tj + J_p^-1/2 sum_pairs c_j d_tj))
 
-The pool is cut into one list of candidates per carrier, and t_j is a uniform draw from list j. The draws are
+There are two groups of carriers. The provider's have the same targets in every vector that is served. The tenants' are
+the same functions for all tenants, and each tenant has targets of its own: what two accounts differ in is then
+sum_j c_j (d_tj - d_t'j), and whoever takes that span away keeps the mean of both marks. Tenant "" is an account like
+any other, so that nothing is served which lacks the tenants' carriers. The groups share the energy lambda^2.
+
+The pool is cut into one list of candidates per carrier of a group, and t_j is a uniform draw from list j. The draws are
 independent of each other and of everything else: that is all that the exact test needs.
 """
 
@@ -26,82 +31,34 @@ from typing import Any, ClassVar
 import numpy as np
 
 from regionmarker.corpus import TextSet
-from regionmarker.crypto.derive import below, subkey, words
+from regionmarker.crypto.derive import below, draw_distinct, subkey, words
 from regionmarker.crypto.secret import Sealed, Secret
 from regionmarker.errors import InputError
 from regionmarker.marks.corpus_summary import CorpusSummary
+from regionmarker.marks.graded_settings import GradedSettings
 from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.plan import CLIP, GradedPlan
 from regionmarker.marks.reduction import array_stream, haar, top_eigenvectors
+from regionmarker.marks.regions import region_numbers, region_shares
 from regionmarker.measures import nearest
-from regionmarker.specs import from_known
+from regionmarker.progress import Progress
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers, normalised
 
+WATCHED = 4  # hyperplanes whose signature is watched for drift of the traffic
 _INDEX, _QUERIES, _NEIGHBOURS, _DRAWS = 5000, 1000, 10, 3
 _STRENGTHS, _HALVINGS = (1e-3, 1.0), 12
 _TINY = 1e-12
 
 
-@dataclass(frozen=True)
-class GradedSettings:
-    """The open choices of the mark; none of them is secret.
-
-    Attributes
-    ----------
-    singles, pairs
-        J_s and J_p, the number of carriers of each kind.
-    single_span, pair_span
-        Normals of singles lie among this many top principal components; those of pairs among this many, whitened.
-    band_start, band_end
-        The principal components that targets are kept to, counted from 0, the end left out.
-    kept
-        The share of the ten nearest neighbours that marking shall leave as they are.
-    """
-
-    singles: int = 8
-    pairs: int = 16
-    single_span: int = 32
-    pair_span: int = 16
-    band_start: int = 32
-    band_end: int = 256
-    kept: float = 0.93
-
-    @property
-    def carriers(self) -> int:
-        """J, the number of carriers, and so of targets."""
-        return self.singles + self.pairs
-
-    @classmethod
-    def within(cls, width: int, **chosen: Any) -> GradedSettings:
-        """Return settings whose spans fit embeddings of a width.
-
-        Examples
-        --------
-        >>> narrow = GradedSettings.within(64)
-        >>> GradedSettings.within(768).band_end, narrow.band_start, narrow.band_end
-        (256, 8, 64)
-        """
-        span = min(32, max(4, width // 8))
-        defaults = {
-            "single_span": span,
-            "pair_span": min(16, span),
-            "band_start": span,
-            "band_end": min(256, width),
-        }
-        found = cls(**{**defaults, **chosen})
-        if not found.pair_span <= found.band_start < found.band_end <= width or found.singles > found.single_span:
-            raise InputError(f"embeddings of width {width} are too narrow for this mark: give at least 32 dimensions")
-        return found
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> GradedSettings:
-        """Read settings from a key file's document, which may hold more than this version knows."""
-        return from_known(cls, document)
+def _no_progress(_done: int, _total: int) -> None: ...
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class GradedMark(Sealed):
-    """Principal components, hyperplanes and the carriers' scales: all but the targets."""
+    """Principal components, hyperplanes and the carriers' scales: all but the targets.
+
+    Carriers stand in the order: the provider's singles, the tenants' singles, the provider's pairs, the tenants' pairs.
+    """
 
     kind: ClassVar[str] = "graded"
 
@@ -111,9 +68,10 @@ class GradedMark(Sealed):
     components: Doubles  # P (K, D): principal directions, largest first, K = band_end
     deviations: Doubles  # (K,): the standard deviation of each
     planes: Doubles  # (h, D): scaled so that u = planes (e - mu) has unit variance; the singles' first
-    pairs: Integers  # (J_p, 2): rows of `planes`
+    planes_of: Integers  # (J, 2): the hyperplanes of each carrier; -1 where a single has no second one
     centres: Doubles  # (J,): subtracted from each carrier
     scales: Doubles  # (J,): and divided by
+    shares: Doubles  # (2^WATCHED,): how the corpus fills the signatures of the first hyperplanes
 
     @classmethod
     def fit(
@@ -122,44 +80,43 @@ class GradedMark(Sealed):
         master: Secret,
         settings: GradedSettings,
         samples: Sequence[TextSet],
-        strength: float = 0.07,
+        progress: Progress = _no_progress,
     ) -> GradedMark:
-        """Find the principal components on a summary of the corpus and draw the hyperplanes."""
-        covariance = summary.moments.covariance()
-        components = top_eigenvectors(covariance, settings.band_end)  # (K, D)
-        variances = np.einsum("kd,de,ke->k", components, covariance, components)
+        """Find the components on a summary of the corpus, draw the hyperplanes, find the strength."""
+        moments = summary.moments
+        spread = moments.covariance() if settings.reducer == "pca" else moments.second_moment()
+        components = top_eigenvectors(spread, settings.band_end)  # (K, D)
+        variances = np.einsum("kd,de,ke->k", components, moments.covariance(), components)
         deviations = np.sqrt(np.maximum(variances, _TINY))
-        return cls._draw(master, settings, strength, summary.moments.mean(), components, deviations, samples)
+        return cls._draw(master, settings, moments.mean(), components, deviations, samples, progress)
 
-    def redrawn(self, master: Secret, samples: Sequence[TextSet]) -> GradedMark:
+    def redrawn(self, master: Secret, samples: Sequence[TextSet], progress: Progress = _no_progress) -> GradedMark:
         """Return a mark on the same components, with the hyperplanes that ``master`` draws."""
-        return self._draw(master, self.settings, self.strength, self.mean, self.components, self.deviations, samples)
+        return self._draw(master, self.settings, self.mean, self.components, self.deviations, samples, progress)
 
     @classmethod
     def _draw(
         cls,
         master: Secret,
         settings: GradedSettings,
-        strength: float,
         mean: Doubles,
         components: Doubles,
         deviations: Doubles,
         samples: Sequence[TextSet],
+        progress: Progress,
     ) -> GradedMark:
-        rng = array_stream(master, "graded hyperplanes")
-        single = haar(rng, settings.singles, settings.single_span) @ components[: settings.single_span]
-        whitened = haar(rng, settings.pair_span, settings.pair_span) / deviations[: settings.pair_span]
-        planes = np.vstack([single, whitened @ components[: settings.pair_span]])  # (h, D)
+        planes = _draw_planes(master, settings, components, deviations)  # (h, D)
         rows = np.vstack([part.embeddings for part in samples]).astype(np.float64)
         planes /= np.maximum(((rows - mean) @ planes.T).std(axis=0), _TINY)[:, None]
-        first, second = np.triu_indices(settings.pair_span, 1)
-        chosen = rng.permutation(len(first))[: settings.pairs]
-        pairs = settings.singles + np.stack([first[chosen], second[chosen]], axis=1)
-        nothing = np.zeros(settings.carriers)
-        mark = cls(settings, strength, mean, components, deviations, planes, pairs, nothing, nothing + 1.0)
-        carriers = mark.carriers(rows)
-        centres = np.concatenate([nothing[: settings.singles], carriers[:, settings.singles :].mean(axis=0)])
-        return cls(settings, strength, mean, components, deviations, planes, pairs, centres, carriers.std(axis=0))
+        planes_of = carriers_planes(master, settings)
+        nothing = np.zeros(len(planes_of))
+        shares = region_shares(region_numbers((rows - mean) @ planes[:WATCHED].T), WATCHED)
+        bare = cls(settings, 1.0, mean, components, deviations, planes, planes_of, nothing, nothing + 1.0, shares)
+        carriers = bare.carriers(rows)
+        centres = np.where(planes_of[:, 1] < 0, 0.0, carriers.mean(axis=0))
+        drawn = replace(bare, centres=centres, scales=np.maximum(carriers.std(axis=0), _TINY))
+        seed = int.from_bytes(subkey(master, "strength").reveal()[:8], "little")
+        return drawn.at_strength_for(settings.kept, rows.astype(np.float32), seed, progress)
 
     # ---- where a vector lies
 
@@ -173,30 +130,32 @@ class GradedMark(Sealed):
 
     def carriers_of(self, u: Doubles) -> Doubles:
         """Return the carriers of rows with signed distances u (n, h), (n, J)."""
-        singles = u[:, : self.settings.singles]
-        products = u[:, self.pairs[:, 0]] * u[:, self.pairs[:, 1]]
-        clipped = np.clip(np.hstack([singles, products]), -CLIP, CLIP)
-        return np.asarray((clipped - self.centres) / self.scales)
+        first, second = self.planes_of.T
+        product = u[:, first] * np.where(second < 0, 1.0, u[:, second])
+        return np.asarray((np.clip(product, -CLIP, CLIP) - self.centres) / self.scales)
 
     @cached_property
     def weights(self) -> Doubles:
-        """The weight of each carrier in the mark and in the statistic: J_s^-1/2 or J_p^-1/2, (J,)."""
-        counts = np.repeat([self.settings.singles, self.settings.pairs], [self.settings.singles, self.settings.pairs])
-        return np.asarray(1.0 / np.sqrt(counts))
+        """The weight of each carrier in the mark, (J,): the square root of its share of the energy, times sqrt(2)."""
+        return self.settings.weights()
 
     # ---- targets: places in the key's pool, one from each carrier's list
 
-    def list_size(self, pool_size: int) -> int:
-        """Return how many candidates each carrier's list has."""
-        size = pool_size // self.settings.carriers
-        if size < 2:
-            raise InputError(f"a pool of {pool_size} texts has no two candidates for each of {self.settings.carriers}")
-        return size
-
     def provider_targets(self, master: Secret, salt: bytes, pool_size: int) -> tuple[int, ...]:
         """Draw the tuple that every tenant's vectors carry: carrier j's from list j, uniformly."""
-        size, stream = self.list_size(pool_size), words(subkey(master, "targets", "graded provider", salt=salt))
-        return tuple(carrier * size + below(stream, size) for carrier in range(self.settings.carriers))
+        return self._drawn_targets(subkey(master, "targets", "graded provider", salt=salt), pool_size, "provider")
+
+    def tenant_targets(self, master: Secret, salt: bytes, pool_size: int, tenant: str) -> tuple[int, ...]:
+        """Draw the tuple that belongs to one account; none where the key has no tenants' carriers."""
+        if not len(self.settings.places("tenants")):
+            if tenant:
+                raise InputError("this key has no marks for tenants: make one without tenants=False to mark by tenant")
+            return ()
+        return self._drawn_targets(subkey(master, "targets", "graded tenant", tenant, salt=salt), pool_size, "tenants")
+
+    def _drawn_targets(self, key: Secret, pool_size: int, group: str) -> tuple[int, ...]:
+        size, stream = self.settings.list_size(pool_size), words(key)
+        return tuple(number * size + below(stream, size) for number in range(len(self.settings.places(group))))
 
     def band_coordinates(self, vectors: AnyArray) -> Doubles:
         """Return unit(B (w - mu)) in coordinates of the principal components, (m, K): zero outside the band."""
@@ -215,7 +174,7 @@ class GradedMark(Sealed):
         moved = embeddings + self.strength * pulled
         return np.asarray(moved / np.linalg.norm(moved, axis=1, keepdims=True))
 
-    def at_strength_for(self, kept: float, rows: Floats, seed: int) -> GradedMark:
+    def at_strength_for(self, kept: float, rows: Floats, seed: int, progress: Progress = _no_progress) -> GradedMark:
         """Return this mark at the strength that leaves a share ``kept`` of the ten nearest neighbours as they are.
 
         Neighbours are looked for by cosine among up to 5,000 of ``rows`` (n, D), for 1,000 of them, over fresh random
@@ -225,33 +184,59 @@ class GradedMark(Sealed):
         index = rows[rng.permutation(len(rows))[:_INDEX]]
         before = nearest(index[:_QUERIES], _NEIGHBOURS, among=index)
         amounts = self.carriers(index) * self.weights  # (n, J)
-        draws = [index[rng.permutation(len(index))[: self.settings.carriers]] for _ in range(_DRAWS)]
+        draws = [index[rng.permutation(len(index))[: len(self.weights)]] for _ in range(_DRAWS)]
         pulled = [(amounts @ self.directions(targets)).astype(np.float32) for targets in draws]
         low, high = _STRENGTHS
-        for _ in range(_HALVINGS):
+        for step in range(_HALVINGS):
             strength = float(np.sqrt(low * high))
             share = np.mean([_share_kept(before, normalised(index + np.float32(strength) * one)) for one in pulled])
             low, high = (strength, high) if share > kept else (low, strength)
+            progress(step + 1, _HALVINGS)
         return replace(self, strength=low)
 
-    def served(self, pool: Floats, provider: tuple[int, ...]) -> ServedCarriers:
+    def served(self, pool: Floats, provider: tuple[int, ...], tenants: Mapping[str, tuple[int, ...]]) -> ServedCarriers:
         """Return what marking needs and no more, given the targets' places in ``pool`` (M, D)."""
+        places = sorted({*provider, *(place for drawn in tenants.values() for place in drawn)})
+        row_of = {place: row for row, place in enumerate(places)}
         return ServedCarriers(
-            settings=self.settings,
             strength=self.strength,
             planes=self.planes,
             offsets=self.planes @ self.mean,
-            pairs=self.pairs,
+            planes_of=self.planes_of,
             centres=self.centres,
             amounts=self.strength * self.weights / self.scales,
-            directions=self.directions(pool[list(provider)]).astype(np.float32),
+            provider=self.settings.places("provider"),
+            vectors=self.directions(pool[places]).astype(np.float32),
+            provider_rows=np.array([row_of[place] for place in provider], dtype=np.int64),
+            names=tuple(tenants),
+            tenant_rows=np.array(
+                [[row_of[place] for place in drawn] for drawn in tenants.values()], dtype=np.int64
+            ).reshape(len(tenants), -1),
+            shares=self.shares,
         )
 
     # ---- what a key file stores, and what may be told
 
     def describe(self) -> dict[str, object]:
         """Return the facts that are not secret."""
-        return {**asdict(self.settings), "strength": self.strength}
+        return {"mark": self.kind, **self.settings.describe(), "strength": round(self.strength, 4)}
+
+    def document(self) -> dict[str, object]:
+        return {"settings": asdict(self.settings), "strength": self.strength}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+    @classmethod
+    def from_parts(cls, document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> GradedMark:
+        return cls(
+            settings=GradedSettings.from_document(document["settings"]),
+            strength=float(document["strength"]),
+            **{name: arrays[name] for name in _ARRAYS},
+        )
+
+
+_ARRAYS = ("mean", "components", "deviations", "planes", "planes_of", "centres", "scales", "shares")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -259,38 +244,104 @@ class ServedCarriers(Sealed):
     """Hyperplanes, carriers and the directions that they pull along; no texts, no places in the pool."""
 
     kind: ClassVar[str] = "graded"
+    watched_bits: ClassVar[int] = WATCHED
 
-    settings: GradedSettings
     strength: float
     planes: Doubles  # (h, D)
     offsets: Doubles  # (h,)
-    pairs: Integers  # (J_p, 2)
+    planes_of: Integers  # (J, 2)
     centres: Doubles  # (J,)
     amounts: Doubles  # (J,)
-    directions: Floats  # (J, D)
+    provider: Integers  # (J_p,): which carriers are the provider's; the rest are the tenants'
+    vectors: Floats  # (U, D): d_t of every target in use, once
+    provider_rows: Integers  # (J_p,): rows of `vectors`
+    names: tuple[str, ...]  # of the tenants served
+    tenant_rows: Integers  # (T, J_t): rows of `vectors`
+    shares: Doubles  # (2^WATCHED,)
 
     @property
     def width(self) -> int:
-        """The embeddings' width D."""
         return int(self.planes.shape[1])
 
+    @property
+    def tenants(self) -> tuple[str, ...]:
+        return tuple(sorted(name for name in self.names if name))
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.names)}
+
     def signed_distances(self, embeddings: AnyArray) -> Doubles:
-        """Return u, the scaled signed distance of every row to every hyperplane, (n, h)."""
         return np.asarray(embeddings @ self.planes.T - self.offsets)
 
-    def plan(self, number_format: NumberFormat) -> GradedPlan:
-        """Lay the mark out for an engine."""
-        singles = np.arange(self.settings.singles)
+    def plan(self, tenant: str, number_format: NumberFormat) -> GradedPlan:
+        if tenant not in self._row_of:
+            raise InputError(f"tenant {tenant!r} is not in this serving key: export it again with that tenant")
+        rows = np.empty(len(self.planes_of), dtype=np.int64)
+        others = np.setdiff1d(np.arange(len(rows)), self.provider)
+        rows[self.provider], rows[others] = self.provider_rows, self.tenant_rows[self._row_of[tenant]]
+        first, second = self.planes_of.T
         return GradedPlan(
             planes=self.planes.astype(np.float32),
             offsets=self.offsets,
-            first=np.concatenate([singles, self.pairs[:, 0]]),
-            second=np.concatenate([np.full(len(singles), -1), self.pairs[:, 1]]),
+            first=first,
+            second=second,
             centres=self.centres,
             amounts=self.amounts,
-            directions=self.directions,
+            directions=self.vectors[rows],
             number_format=number_format,
         )
+
+    def describe(self) -> dict[str, object]:
+        return {"mark": self.kind, "strength": round(self.strength, 4), "tenants": len(self.tenants)}
+
+    def document(self) -> dict[str, object]:
+        return {"strength": self.strength, "names": list(self.names)}
+
+    def arrays(self) -> dict[str, AnyArray]:
+        return {name: getattr(self, name) for name in _SERVED_ARRAYS}
+
+    @classmethod
+    def from_parts(cls, document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> ServedCarriers:
+        return cls(
+            strength=float(document["strength"]),
+            names=tuple(document["names"]),
+            **{name: arrays[name] for name in _SERVED_ARRAYS},
+        )
+
+
+_SERVED_ARRAYS = (
+    "planes", "offsets", "planes_of", "centres", "amounts", "provider", "vectors", "provider_rows", "tenant_rows",
+    "shares",
+)  # fmt: skip
+
+
+def _draw_planes(master: Secret, settings: GradedSettings, components: Doubles, deviations: Doubles) -> Doubles:
+    """Draw the hyperplanes (h, D): the provider's singles, the tenants', the provider's pairs', the tenants'.
+
+    Two tenants who compare their vectors find the tenants' carriers, so those say nothing about the provider's: each
+    group has hyperplanes of its own, drawn independently.
+    """
+    among = components[settings.single_start : settings.single_end]
+    top, whiten = components[: settings.pair_span], deviations[: settings.pair_span]
+    singles, pairs = [], []
+    for group, (count, _) in settings.counts().items():
+        rng = array_stream(master, f"graded hyperplanes {group}")
+        singles.append(haar(rng, count, len(among)) @ among)
+        pairs.append(haar(rng, settings.pair_planes, settings.pair_span) / whiten @ top)
+    return np.vstack([*singles, *pairs])
+
+
+def carriers_planes(master: Secret, settings: GradedSettings) -> Integers:
+    """Return the hyperplanes of every carrier, (J, 2): one of its own for a single, no two twice for pairs."""
+    first, second = np.triu_indices(settings.pair_planes, 1)
+    singles = np.stack([np.arange(settings.all_singles), np.full(settings.all_singles, -1)], axis=1)
+    found, start = [singles], settings.all_singles
+    for group, (_, count) in settings.counts().items():
+        chosen = list(draw_distinct(subkey(master, "graded pairs", group), len(first), count))
+        found.append(start + np.stack([first[chosen], second[chosen]], axis=1))
+        start += settings.pair_planes
+    return np.vstack(found).astype(np.int64)
 
 
 def _share_kept(before: Integers, moved: Floats) -> float:

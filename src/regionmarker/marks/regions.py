@@ -153,7 +153,7 @@ class RegionMark(Sealed):
     # ---- what a key file stores, and what may be told
 
     def describe(self) -> dict[str, object]:
-        return asdict(self.settings)
+        return {"mark": "published", **asdict(self.settings)}
 
     def document(self) -> dict[str, object]:
         return {
@@ -205,6 +205,11 @@ class ServedRegions(Sealed):
     def tenants(self) -> tuple[str, ...]:
         return tuple(sorted(self.tenant_rows))
 
+    @property
+    def watched_bits(self) -> int:
+        """How many hyperplanes' signature is watched for drift of the traffic."""
+        return self.dimension
+
     def signed_distances(self, embeddings: AnyArray) -> Doubles:
         if self.projection is not None and self.thresholds is not None:
             return np.asarray(embeddings @ self.projection.T - self.thresholds)
@@ -232,7 +237,12 @@ class ServedRegions(Sealed):
         )
 
     def describe(self) -> dict[str, object]:
-        return {"dimension": self.dimension, "strength": self.strength, "tenants": len(self.tenant_rows)}
+        return {
+            "mark": "published",
+            "dimension": self.dimension,
+            "strength": self.strength,
+            "tenants": len(self.tenant_rows),
+        }
 
     def document(self) -> dict[str, object]:
         names = ("strength", "dimension", "regions", "tenant_regions", "provider_rows")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from regionmarker.errors import InputError
-from regionmarker.marking.marker import DEFAULT_SUBSPACE
+from regionmarker.marking.parameters import DEFAULT_SUBSPACE
 from regionmarker.specs import check_range
 
 

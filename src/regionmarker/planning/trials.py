@@ -16,11 +16,11 @@ from regionmarker.encoders import check_texts, load_encoder
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.keys.key import Key
 from regionmarker.marking.marker import RegionMarker
+from regionmarker.marks.regions import RegionMark
 from regionmarker.measures import neighbour_overlap, row_cosines
 from regionmarker.planning.goals import Candidate
 from regionmarker.vectors import Floats, Integers, as_floats, check_rows
-from regionmarker.verification.decoy_test import DecoyTest
-from regionmarker.verification.examination import Examination
+from regionmarker.verification.examination import ExactTest, laid_out
 from regionmarker.verification.questions import DEFAULT_BUDGET, least_budget, plan_questions
 from regionmarker.verification.simulated_stealer import (
     SimulatedCopy,
@@ -235,7 +235,7 @@ class TrialRunner:
         copy = stealer.steal(marker.transform(clean[stealer.asked]))
         test = self._test(key, copy)
         if test.floor > self.level:
-            drawn = f"{len(key.mark.regions)} of {len(key.pool)} targets"
+            drawn = f"{len(key.regions)} of {len(key.pool)} targets"
             raise InputError(
                 f"{drawn} cannot give p below {test.floor:.2g}: more regions are needed, or a larger corpus"
             )
@@ -253,7 +253,7 @@ class TrialRunner:
         """Return the share of target draws that convict a copy of the *unmarked* vectors."""
         key = self._key(candidate, number, 0)
         test = self._test(key, stealer.steal(self.corpus.embeddings[stealer.asked]))
-        rng, count = np.random.default_rng([self.corpus.seed, number]), len(key.mark.regions)
+        rng, count = np.random.default_rng([self.corpus.seed, number]), len(key.regions)
         tuples = rng.random((draws, len(key.pool))).argpartition(count, axis=1)[:, :count]
         return float((test.p_values(tuples) <= self.level).mean())
 
@@ -264,13 +264,15 @@ class TrialRunner:
             self._made = kind, self.corpus.marker(candidate, number)
         key = self._made[1].key_
         master = Secret(np.random.default_rng([self.corpus.key_seed, number, draw]).bytes(32))
-        mark = replace(key.mark, settings=replace(key.mark.settings, strength=candidate.strength))
+        mark = key.mark
+        if isinstance(mark, RegionMark):
+            mark = replace(mark, settings=replace(mark.settings, strength=candidate.strength))
         return replace(key, master=master, mark=mark)
 
-    def _test(self, key: Key, copy: SimulatedCopy) -> DecoyTest:
+    def _test(self, key: Key, copy: SimulatedCopy) -> ExactTest:
         questions = plan_questions(key, max(DEFAULT_BUDGET, least_budget(key)), seed=0)
-        probes, pool = copy(self._places(questions.probes.texts)), copy(self._places(questions.pool.texts))
-        return DecoyTest(Examination.simulated(key, questions, probes, pool).scores())
+        examination = laid_out(key, questions, lambda texts: copy(self._places(texts)))
+        return examination.test(examination.scores())
 
     def _places(self, texts: Sequence[str]) -> Integers:
         return np.array([self._place[text] for text in texts], dtype=np.int64)

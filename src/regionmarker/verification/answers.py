@@ -7,13 +7,13 @@ the digest of the request beside it binds the response to the texts that were as
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from regionmarker.encoders.cache import text_digest
 from regionmarker.errors import InputError
 from regionmarker.files import atomic_path
 from regionmarker.vectors import AnyArray, Floats
+
+Lookup: TypeAlias = Callable[[Sequence[str]], Floats]
+"""Gives the answers to some texts, a row each; NaN where there is none."""
 
 _UNIT = 1e-6  # rows this close to unit length stay as they are, so that saving and reading keeps every bit
 _SAME = 0.9999  # cosine above which two answers to one text count as the same answer
@@ -141,6 +144,27 @@ class Answers:
         rows = np.array([self._row_of.get(text, len(self)) for text in texts], dtype=np.int64)
         nothing = np.full((1, self.width), np.nan, dtype=np.float32)
         return np.asarray(np.concatenate([self.vectors, nothing])[rows])
+
+    def joined(self, others: Answers) -> Answers:
+        """Return these answers and ``others``, to further texts of the same suspect; what has no answer is left out.
+
+        Examples
+        --------
+        >>> one = Answers("mine", ("one",), np.eye(2, dtype=np.float32)[:1])
+        >>> one.joined(Answers("mine", ("two",), np.eye(2, dtype=np.float32)[1:]))
+        <Answers of mine: 2 texts, width 2>
+        """
+        there = np.asarray(np.isfinite(others.vectors).all(axis=1))
+        texts = [text for text, answered in zip(others.texts, there.tolist(), strict=True) if answered]
+        if not texts:
+            return self
+        exchanges = (*self.exchanges, *others.exchanges)
+        return Answers(
+            self.suspect,
+            (*self.texts, *texts),
+            np.concatenate([self.vectors, others.vectors[there]]),
+            tuple(replace(exchange, number=number) for number, exchange in enumerate(exchanges, start=1)),
+        )
 
     @cached_property
     def digest(self) -> str:

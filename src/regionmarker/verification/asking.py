@@ -20,11 +20,20 @@ from regionmarker.corpus import TextSet
 from regionmarker.encoders import check_texts, default_cache_path
 from regionmarker.encoders.cache import MemoryStore, VectorStore, fill, open_store, text_digest
 from regionmarker.errors import InputError, OutsideError
+from regionmarker.keys.key import Key
 from regionmarker.progress import Bar, bar
 from regionmarker.vectors import Floats
 from regionmarker.verification.answers import Answers, Exchange
-from regionmarker.verification.examination import check_enough
-from regionmarker.verification.questions import DEFAULT_BUDGET, Cost, keys_of, merged_texts, plan_questions
+from regionmarker.verification.examination import check_enough, laid_out
+from regionmarker.verification.questions import (
+    DEFAULT_BUDGET,
+    Cost,
+    Questions,
+    keys_of,
+    merged_texts,
+    plan_all,
+    plan_questions,
+)
 from regionmarker.verification.suspects import DEFAULT_BATCH, FileSuspect, Suspect, load_suspect
 
 _SCHEMA = """
@@ -41,7 +50,7 @@ Clock = Callable[[], datetime]
 def ask(
     key: object,
     suspect: object,
-    budget: int = DEFAULT_BUDGET,
+    budget: int | None = None,
     *,
     probes: TextSet | None = None,
     cache: str | Path | bool | None = None,
@@ -58,7 +67,8 @@ def ask(
     suspect
         Whatever :func:`~regionmarker.verification.suspects.load_suspect` takes: a spec, a function, an object.
     budget
-        How many texts to ask at the most, for each key.
+        How many texts to ask at the most, for each key. None asks 3,000 and, where the key's mark is graded and the
+        suspect's axes do not match the clean ones, all the probes that there are: such a suspect shows less per text.
     probes
         Own probes with clean embeddings, instead of the key's reservoir.
     cache
@@ -86,12 +96,37 @@ def ask(
     >>> ask(marker, lambda asked: np.array([[len(text), 1.0] for text in asked]), budget=184)
     <Answers of <lambda>: 184 texts, width 2>
     """
-    found = load_suspect(suspect, batch_size=batch_size)
-    questions = [plan_questions(one, budget, probes, seed) for one in keys_of(key)]
+    found, keys = load_suspect(suspect, batch_size=batch_size), keys_of(key)
+    questions = [plan_questions(one, budget or DEFAULT_BUDGET, probes, seed) for one in keys]
     answers = ask_texts(found, merged_texts(questions, seed), cache=cache, progress=progress)
-    for one in questions:
-        check_enough(one, answers)
+    for one, asked in zip(keys, questions, strict=True):
+        check_enough(one, asked, answers)
+    if budget is None:
+        more = further_questions(keys, questions, answers, probes, seed)
+        if more:
+            answers = answers.joined(ask_texts(found, more, cache=cache, progress=progress))
     return answers
+
+
+def further_questions(
+    keys: Sequence[Key],
+    questions: Sequence[Questions],
+    answers: Answers,
+    probes: TextSet | None = None,
+    seed: int | None = None,
+) -> tuple[str, ...]:
+    """Return what is asked besides: the rest of the probes of every key whose examination finds the axes unknown.
+
+    The rule reads answers, clean vectors and hyperplanes. It comes before any target is looked up, and anyone who has
+    the opened key can follow it again.
+    """
+    further = [
+        plan_all(key, probes, seed)
+        for key, asked in zip(keys, questions, strict=True)
+        if laid_out(key, asked, answers.lookup).axes == "unknown"
+    ]
+    known = set(answers.texts)
+    return tuple(text for text in (merged_texts(further, seed) if further else ()) if text not in known)
 
 
 def ask_texts(

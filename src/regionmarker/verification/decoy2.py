@@ -2,14 +2,19 @@
 
 Answers S (n, D') and clean vectors e (n, D) of the asked texts; everything is centred first. For each carrier, what it
 *pulls* in the answers is found by regression, after what the clean vectors explain has been taken out of both; the
-pull is brought into the space of the principal components and compared with every candidate's direction d_t.
+pull is compared with what every candidate's direction d_t would look like in the suspect's space.
 
 A carrier can be looked at in two ways: as the provider sees it, c(u), or as the suspect sees it, c(u^), with u^
 predicted from the answers. Pairs use both views, singles one of them.
 
-Where the suspect's axes match the clean ones (decided without targets), the pull is whitened and read off directly.
-Where they do not, each principal component has an *image* in the suspect's space, found by ridge regression and made
-orthonormal; the pull is read off along these images.
+*Axes match* (decided without targets): dimensions are paired, whatever their order and sign, and a pull is whitened by
+the clean covariance of the dimensions that are there.
+
+*Axes do not match*: each principal component i has an *image* b_i in the suspect's space, by ridge regression of the
+answers on the clean vectors. A pull p is read as p (S'S + ridge)^-1 b_i: whitened by the answers' own covariance, so
+that a rotation, a projection and a compression are all the same. A single's pull is linear, and most of it looks like
+a part of the unknown rotation; what is left shows twice, along the nearest orthonormal frame and, with the opposite
+sign, in the inverse covariance of the answers. Pairs weigh more there than singles.
 
 Scores are left over after a regression on the candidates' own top coordinates, so that what a candidate means does not
 count, and standardised over all lists together.
@@ -17,29 +22,25 @@ count, and standardised over all lists together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import partial
 
 import numpy as np
 
 from regionmarker.marks.graded import GradedMark
-from regionmarker.vectors import AnyArray, Doubles
-from regionmarker.verification.clean_space import MATCHED, matched_dimensions
+from regionmarker.vectors import AnyArray, Doubles, Floats
+from regionmarker.verification.clean_space import MATCHED, Ridge, matched_dimensions, solve
 
 STATISTIC = "decoy-2"
 
 _CARRIER_RIDGE = 1e-2  # of the mean diagonal, for the joint regression on all carriers of a kind
 _CLEAN_PENALTY = 1.0
-_IMAGE_PENALTY = 3.0
-_IMAGES = 200  # images of principal components that are read off
-_SKIPPED = 8  # the first of them carry meaning and no mark
+_CLEAN_WHITENING = 0.1  # of the mean variance of a dimension
+_ANSWER_WHITENING = 2.0
+_CALM = 0.3  # rows that the clean vectors explain badly weigh less: 1 / sqrt(their share + this)
 _MEANING = 32  # top coordinates of candidates that scores are freed from
-_AROUND_PLANES = 64
 _OWN_VIEW_PENALTIES = (0.1, 1.0, 4.0, 16.0, 64.0)
 _TINY = 1e-12
-
-Removal: TypeAlias = Callable[[Doubles], Doubles]
 
 
 @dataclass(frozen=True)
@@ -70,120 +71,128 @@ def graded_scores(mark: GradedMark, clean: AnyArray, answers: AnyArray, pool: An
     pool
         Clean embeddings of all candidates, (M, D).
     """
-    rows = clean.astype(np.float64)
-    S, x = _centred(answers.astype(np.float64)), _centred(rows)
-    u = mark.signed_distances(rows)
-    T = mark.band_coordinates(pool)  # (M, K): candidates in coordinates of the components
+    x, S = _centred(clean), _centred(answers)
+    u = mark.signed_distances(clean.astype(np.float64))
+    carriers = _Carriers(mark, u, _cross_fitted(S, u), x, S)
     meaning = (pool - mark.mean) @ mark.components[:_MEANING].T
-    matched = axes_match(x, S)
-    read = _read_matched(mark, T) if matched else None
-    removed = _without(x, _CLEAN_PENALTY)
-    singles, count = slice(0, mark.settings.singles), mark.settings.singles
-    own = _cross_fitted(S, u)  # u^ (n, h)
-    seen = mark.carriers_of(np.hstack([own[:, singles], own[:, count:] / _spread(own[:, count:])]))
-    true = mark.carriers_of(u)
-    if read is not None:
-        pair_views = [read(_pull(view[:, count:], S, removed, _CARRIER_RIDGE)) for view in (seen, true)]
-        single_view = read(_pull(seen[:, singles], S, removed, _CARRIER_RIDGE))
-    else:
-        images = _Images(mark, x, S)
-        pair_views = [images.read(_pull(view[:, count:], S, removed, _CARRIER_RIDGE), T) for view in (seen, true)]
-        single_view = _rotated_singles(mark, x, S, true[:, singles], T)
-    pairs = _standardised(sum(_freed(view, meaning) for view in pair_views))  # type: ignore[arg-type]
-    return GradedScores(np.vstack([_freed(single_view, meaning), pairs]), matched)
+    correlation = _correlation(x, S)
+    matched = _match(correlation)
+    read = partial(_read_matched, correlation) if matched else _read_rotated
+    singles, pairs = read(mark, carriers, pool, meaning)
+    return GradedScores(np.vstack([singles, pairs]), matched)
 
 
-def axes_match(x: Doubles, S: Doubles) -> bool:
+def axes_match(x: AnyArray, S: AnyArray) -> bool:
     """Say whether the suspect's dimensions are the clean ones, in whatever order: most of them choose each other."""
-    scale = np.outer(np.linalg.norm(x, axis=0), np.linalg.norm(S, axis=0)) + _TINY
-    return matched_dimensions(x.T @ S / scale)[3] >= MATCHED
+    return _match(_correlation(x, S))
 
 
-# ---- axes known
+def _match(correlation: AnyArray) -> bool:
+    return matched_dimensions(correlation)[3] >= MATCHED
 
 
-def _read_matched(mark: GradedMark, T: Doubles) -> Callable[[Doubles], Doubles]:
-    variances = mark.deviations**2
-    whiten = 1.0 / (variances + 0.1 * variances.mean())
-    return lambda pull: (pull @ mark.components.T * whiten) @ T.T
+def _correlation(x: AnyArray, S: AnyArray) -> AnyArray:
+    return np.asarray(x.T @ S / (np.outer(np.linalg.norm(x, axis=0), np.linalg.norm(S, axis=0)) + _TINY))
 
 
-# ---- axes unknown
+# ---- what a carrier pulls
 
 
-class _Images:
-    """The images of the top components in the suspect's space, as an orthonormal frame, (K', D')."""
+class _Carriers:
+    """The carriers of the asked texts in both views, and what each of them pulls in the answers."""
 
-    def __init__(self, mark: GradedMark, x: Doubles, S: Doubles) -> None:
-        count = min(_IMAGES, len(mark.components), S.shape[1])
-        gram = x.T @ x
-        gram[np.diag_indices_from(gram)] += _IMAGE_PENALTY
-        B = np.linalg.solve(gram, x.T @ S)  # (D, D')
-        left = ((S - x @ B) ** 2).sum() / (len(S) - min(len(S) / 2, x.shape[1]))
-        images = mark.components[:count] @ B
-        variances = ((x @ mark.components[:count].T) ** 2).mean(axis=0)
-        norms = np.linalg.norm(images, axis=1)
-        reliability = np.clip(1.0 - left / (len(S) * variances) / norms**2, 0.0, 1.0)
-        self.frame = _polar(images / norms[:, None] * np.sqrt(reliability)[:, None])
-        self.meaning = np.linalg.qr(images[:_SKIPPED].T)[0]
-        self.weights = np.concatenate([np.zeros(_SKIPPED), 1.0 / mark.deviations[_SKIPPED:count]])
+    def __init__(self, mark: GradedMark, u: Doubles, own: Doubles, x: Floats, S: Floats) -> None:
+        self.x, self.S = x, S
+        count = mark.settings.all_singles
+        self._true = mark.carriers_of(u).astype(np.float32)
+        # A prediction varies less than u: a product needs sides of full size, a single's scale does not matter.
+        scaled = mark.carriers_of(own / _spread(own))
+        self._seen = np.hstack([mark.carriers_of(own)[:, :count], scaled[:, count:]]).astype(np.float32)
+        self._singles, self._pairs = slice(0, count), slice(count, None)
+        self._clean = Ridge(x)
+        self._left = self._without_clean(S)
+        rows = np.einsum("ij,ij->i", self._left, self._left, dtype=np.float64)
+        share = rows / max(float(rows.mean()), _TINY)
+        self._calm = (1.0 / np.sqrt(share + _CALM)).astype(np.float32)[:, None]
 
-    def read(self, pull: Doubles, T: Doubles) -> Doubles:
-        """Return the score of every candidate, (J, M)."""
-        left = pull - (pull @ self.meaning) @ self.meaning.T
-        return np.asarray((left @ self.frame.T * self.weights) @ T[:, : len(self.weights)].T)
+    def images(self, directions: AnyArray) -> Floats:
+        """Return what directions (k, D) become in the suspect's space by ridge regression, (k, D')."""
+        B = solve(self._clean.factor(_CLEAN_PENALTY), self.x.T @ self.S)
+        return np.asarray(directions.astype(np.float32) @ B)
+
+    def pair_pulls(self) -> list[Doubles]:
+        """Return the pairs' pulls in both views, (J_p, D') each; what the clean vectors explain is taken out."""
+        return [self._pull(view[:, self._pairs]) for view in (self._seen, self._true)]
+
+    def single_pull(self) -> Doubles:
+        """Return the singles' pulls in the suspect's view, (J_s, D'); what the clean vectors explain is taken out."""
+        return self._pull(self._seen[:, self._singles])
+
+    def whole_single_pull(self) -> Doubles:
+        """Return the singles' pulls in the provider's view, (J_s, D'), with all that is linear in them."""
+        return _regressed(_centred(self._true[:, self._singles]), self.S, 1e-6)
+
+    def _pull(self, view: Floats) -> Doubles:
+        return _regressed(self._without_clean(_centred(view)) * self._calm, self._left * self._calm, _CARRIER_RIDGE)
+
+    def _without_clean(self, rows: Floats) -> Floats:
+        return np.asarray(rows - self.x @ solve(self._clean.factor(_CLEAN_PENALTY), self.x.T @ rows))
 
 
-def _rotated_singles(mark: GradedMark, x: Doubles, S: Doubles, carriers: Doubles, T: Doubles) -> Doubles:
-    """Keep a plane's own direction: only the rest of the top coordinates is taken out of answers and carriers."""
-    U = x @ mark.components[:_AROUND_PLANES].T
-    U /= _spread(U)
-    singles = _centred(carriers)
-    own = np.linalg.qr(U.T @ singles / len(U))[0]
-    rest = _without(U - (U @ own) @ own.T, 1e-2 * len(U))
-    rotation = _polar(x.T @ S)  # (D, D')
-    images = (T / mark.deviations) @ mark.components @ rotation  # (M, D')
-    return _pull(carriers, S, rest, 1e-6) @ images.T
+def _regressed(carriers: Floats, S: Floats, ridge: float) -> Doubles:
+    """Regress S (n, D') on all carriers (n, J) jointly, (J, D')."""
+    gram = (carriers.T @ carriers).astype(np.float64)
+    gram[np.diag_indices_from(gram)] += max(ridge * np.trace(gram) / max(len(gram), 1), _TINY)
+    return np.asarray(np.linalg.solve(gram, (carriers.T @ S).astype(np.float64)))
 
 
-# ---- regression
+# ---- what candidates look like
 
 
-def _cross_fitted(A: Doubles, B: Doubles) -> Doubles:
+def _read_matched(
+    correlation: AnyArray, mark: GradedMark, carriers: _Carriers, pool: AnyArray, meaning: Doubles
+) -> tuple[Doubles, Doubles]:
+    ours, theirs, sign, _ = matched_dimensions(correlation)
+    space = Ridge(carriers.x[:, ours])
+    candidates = mark.directions(pool)[:, ours]  # (M, d)
+
+    def read(pull: Doubles) -> Doubles:
+        known = (pull[:, theirs] * sign).T.astype(np.float32)
+        return _freed(solve(_whitener(space, _CLEAN_WHITENING), known).T @ candidates.T, meaning)
+
+    return read(carriers.single_pull()), _standardised(sum(map(read, carriers.pair_pulls())))
+
+
+def _read_rotated(mark: GradedMark, carriers: _Carriers, pool: AnyArray, meaning: Doubles) -> tuple[Doubles, Doubles]:
+    T = mark.band_coordinates(pool)  # (M, K)
+    frame = _polar(mark.components.astype(np.float32) @ (carriers.x.T @ carriers.S))  # (K, D')
+    images = np.hstack([carriers.images(mark.components).T, frame.T])
+    space = Ridge(carriers.S)
+    whitened = solve(_whitener(space, _ANSWER_WHITENING), images)  # (D', 2 K)
+    by_image, by_frame = whitened[:, : len(frame)], whitened[:, len(frame) :]
+    pairs = [_freed(pull @ by_image @ T.T, meaning) for pull in carriers.pair_pulls()]
+    single = carriers.whole_single_pull()
+    singles = _freed((single @ frame.T / mark.deviations) @ T.T, meaning) - _freed(single @ by_frame @ T.T, meaning)
+    return _standardised(singles), _standardised(sum(pairs))
+
+
+def _whitener(space: Ridge, share: float) -> object:
+    mean = float(np.einsum("ij,ij->", space.a, space.a, dtype=np.float64)) / space.a.shape[1]
+    return space.factor(share * max(mean, _TINY))
+
+
+def _cross_fitted(A: Floats, B: Doubles) -> Doubles:
     """Return the two-fold ridge prediction of B (n, b) from A (n, a), the penalty chosen by its error."""
     fold = np.arange(len(A)) % 2
-    parts = []
+    found = {penalty: np.empty_like(B) for penalty in _OWN_VIEW_PENALTIES}
     for held in (0, 1):
         train = fold != held
         mean_a, mean_b = A[train].mean(axis=0), B[train].mean(axis=0)
-        rows = A[train] - mean_a
-        values, vectors = np.linalg.eigh(rows.T @ rows)
-        inner = vectors.T @ (rows.T @ (B[train] - mean_b))
-        parts.append((fold == held, mean_b, np.maximum(values, 0.0), inner, (A[fold == held] - mean_a) @ vectors))
-    best, least = B, np.inf
-    for penalty in _OWN_VIEW_PENALTIES:
-        found = np.empty_like(B)
-        for rows_held, mean_b, values, inner, turned in parts:
-            found[rows_held] = (turned / (values + penalty)) @ inner + mean_b
-        error = float(((B - found) ** 2).sum())
-        if error < least:
-            best, least = found, error
-    return best
-
-
-def _without(X: Doubles, penalty: float) -> Removal:
-    """Return a function that takes out of rows what X (n, a) explains of them."""
-    gram = X.T @ X
-    gram[np.diag_indices_from(gram)] += penalty
-    return lambda Y: np.asarray(Y - X @ np.linalg.solve(gram, X.T @ Y))
-
-
-def _pull(carriers: Doubles, S: Doubles, removed: Removal, ridge: float) -> Doubles:
-    """Return what each carrier (n, J) adds to the answers, all of them regressed jointly, (J, D')."""
-    c = removed(_centred(carriers))
-    gram = c.T @ c
-    gram[np.diag_indices_from(gram)] += ridge * np.trace(gram) / len(gram)
-    return np.asarray(np.linalg.solve(gram, c.T @ removed(S)))
+        ridge = Ridge(A[train] - mean_a)
+        inner = ridge.a.T @ (B[train] - mean_b).astype(np.float32)
+        for penalty, rows in found.items():
+            rows[fold == held] = (A[fold == held] - mean_a) @ solve(ridge.factor(penalty), inner) + mean_b
+    return min(found.values(), key=lambda rows: float(np.square(B - rows).sum()))
 
 
 def _freed(raw: Doubles, meaning: Doubles) -> Doubles:
@@ -192,18 +201,19 @@ def _freed(raw: Doubles, meaning: Doubles) -> Doubles:
     return _standardised(raw - (X @ np.linalg.lstsq(X, raw.T, rcond=None)[0]).T)
 
 
-def _standardised(scores: Doubles) -> Doubles:
-    return np.asarray(scores / np.maximum(scores.std(axis=1, keepdims=True), _TINY))
+def _standardised(scores: AnyArray | int) -> Doubles:
+    rows = np.asarray(scores, dtype=np.float64)
+    return np.asarray(rows / np.maximum(rows.std(axis=1, keepdims=True), _TINY))
 
 
-def _polar(matrix: Doubles) -> Doubles:
+def _polar(matrix: Floats) -> Floats:
     """Return the nearest matrix with orthonormal rows or columns."""
     u, _, vt = np.linalg.svd(matrix, full_matrices=False)
     return np.asarray(u @ vt)
 
 
-def _centred(rows: Doubles) -> Doubles:
-    return np.asarray(rows - rows.mean(axis=0))
+def _centred(rows: AnyArray) -> Floats:
+    return np.asarray(rows - rows.mean(axis=0, dtype=np.float64), dtype=np.float32)
 
 
 def _spread(rows: Doubles) -> Doubles:

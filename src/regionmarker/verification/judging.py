@@ -1,7 +1,8 @@
 """From a suspect, or from its answers, to a verdict.
 
-A key's p-value is exact for that key. Look k counts k (k + 1) times, and the keys of a ring are corrected together
-(Holm): an innocent suspect is convicted by any key at any look with at most the level's probability.
+A key's p-value is exact for that key. Looks are paid for (see :mod:`regionmarker.verification.ledger`), and the keys of
+a ring are corrected together (Holm): innocent suspects are convicted by any key at any look with at most the level's
+probability.
 """
 
 from __future__ import annotations
@@ -9,23 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
 from regionmarker.corpus import TextSet
 from regionmarker.crypto.secret import Sealed
+from regionmarker.encoders.cache import text_digest
 from regionmarker.errors import InputError
 from regionmarker.keys.key import Key
 from regionmarker.vectors import Doubles, Encoder, Floats
 from regionmarker.verification import ledger as ledgers
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.asking import ask
-from regionmarker.verification.decoy_test import DecoyTest, holm
-from regionmarker.verification.examination import Examination, scores_digest
-from regionmarker.verification.paper_statistics import PaperStatistics, paper_statistics
+from regionmarker.verification.decoy_test import holm
+from regionmarker.verification.examination import examine, scores_digest
 from regionmarker.verification.power import estimate_power
-from regionmarker.verification.questions import DEFAULT_BUDGET, keys_of
+from regionmarker.verification.questions import keys_of
 from regionmarker.verification.verdict import Basis, OtherKey, Verdict, cautions, outcome_of
 
 _RECHECKED = 64
@@ -40,7 +42,7 @@ def verify(
     encoder: Encoder | None = None,
     embeddings: object = None,
     level: float | None = None,
-    budget: int = DEFAULT_BUDGET,
+    budget: int | None = None,
     ledger: Path | None = None,
     power: bool = True,
     cache: str | Path | bool | None = None,
@@ -64,7 +66,7 @@ def verify(
     level
         The false-positive rate; the key's own when not given.
     budget
-        How many texts to ask at the most, for each key.
+        How many texts to ask at the most, for each key; see :func:`~regionmarker.verification.asking.ask`.
     ledger
         Where looks are counted; see :mod:`regionmarker.verification.ledger`.
     power
@@ -149,7 +151,9 @@ def judge(
         missing=answers.missing,
         scores_digest=first.scores_digest,
         answers_digest=answers.digest,
-        paper=_paper(basis),
+        inputs_digest=first.inputs_digest,
+        axes=basis.examination.axes,
+        paper=basis.examination.paper(basis.targets),
         power=found,
         other_keys=others,
         notes=cautions(key, answers, found, created, other_keys=len(others)),
@@ -166,22 +170,40 @@ class KeyJudgement(Sealed):
     """One key's scores, and what they make of its targets."""
 
     basis: Basis
-    scores: Doubles  # z (R, M)
+    scores: Doubles  # z
     scores_digest: str
+    inputs_digest: str
     p_value: float
     look: int
-    correction: int  # what a p-value is multiplied by, for this look
+    correction: float  # what a p-value is multiplied by, for this look
 
     @classmethod
     def of(cls, key: Key, answers: Answers, probes: TextSet | None, ledger: Path | None) -> KeyJudgement:
         """Score the answers, then look up the targets."""
-        examination = Examination.of(key, answers, probes)
+        examination = examine(key, answers, probes)
         z = examination.scores()  # sees no target ...
         digest = scores_digest(z)  # ... and is fixed before one is looked up: this is why p is exact
-        basis = Basis(key, answers, probes, examination, DecoyTest(z), key.provider_targets())
-        look = 1 if ledger is None else ledgers.looks(ledger, key.id, answers.suspect, answers.digest)
-        correction = 1 if ledger is None else ledgers.correction(look)
-        return cls(basis, z, digest, basis.test.p_value(basis.targets), look, correction)
+        basis = Basis(key, answers, probes, examination, examination.test(z), key.provider_targets())
+        inputs = inputs_digest(key, examination.questions.asked, answers)
+        look = 1 if ledger is None else ledgers.looks(ledger, key.id, inputs)
+        correction = 1.0 if ledger is None else ledgers.correction(look, key.settings.statistic)
+        return cls(basis, z, digest, inputs, basis.test.p_value(basis.targets), look, correction)
+
+
+def inputs_digest(key: Key, asked: TextSet, answers: Answers) -> str:
+    """Return the SHA-256 of all that a key's statistic is computed from: the texts, their clean vectors, the answers.
+
+    What else a file of answers holds does not count, and neither does the order of anything.
+    """
+    given = answers.lookup(asked.texts)
+    rows = sorted(
+        (text_digest(text), clean.astype("<f4").tobytes(), answer.astype("<f4").tobytes())
+        for text, clean, answer in zip(asked.texts, asked.embeddings, given, strict=True)
+    )
+    whole = sha256(f"regionmarker inputs 1 {key.id} {given.shape[1]}\n".encode())
+    for row in rows:
+        whole.update(b"".join(row))
+    return whole.hexdigest()
 
 
 def judge_keys(
@@ -210,18 +232,14 @@ def _named(key: Key, answers: Answers, probes: TextSet | None, ledger: Path | No
         raise InputError(f"key {key.id} of the ring: {error}; or judge by one key alone (--key-id)") from error
 
 
-def _paper(basis: Basis) -> PaperStatistics:
-    key, examination, targets = basis.key, basis.examination, list(basis.targets)
-    inside = [examination.inside(region) for region in key.mark.regions]
-    goals = examination.pool_answers[targets]
-    if np.isfinite(goals).all():
-        return paper_statistics(inside, examination.outside(), goals, target="suspect")
-    return paper_statistics(inside, examination.outside(), key.pool.embeddings[targets], target="stored")
-
-
 def _enter(path: Path, verdict: Verdict) -> None:
     """Enter the look of every key, one line each."""
-    plain = {"time": verdict.created, "suspect": verdict.suspect, "answers": verdict.answers_digest}
+    plain = {
+        "time": verdict.created,
+        "suspect": verdict.suspect,
+        "answers": verdict.answers_digest,
+        "inputs": verdict.inputs_digest,
+    }
     judged = {"look": verdict.look, "judged_at": verdict.judged_at, "p_value": verdict.p_value}
     ledgers.record(path, {**plain, **judged, "key_id": verdict.key_id, "outcome": verdict.outcome})
     for other in verdict.other_keys:

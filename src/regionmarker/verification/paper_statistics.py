@@ -46,7 +46,8 @@ class PaperStatistics:
     copy
         Algorithm 2's decision: p below 0.05, or both differences beyond their thresholds.
     target
-        Whether distances are to the stored target vectors or to the suspect's own answers for the target texts.
+        Whether distances are to the stored target vectors, to the suspect's own answers for the target texts, or to
+        what those answers would be by a linear map.
     """
 
     delta_cos: float
@@ -61,24 +62,25 @@ class PaperStatistics:
 
 
 def paper_statistics(
-    inside: Sequence[Floats], outside: Floats, targets: Floats, *, target: str = "suspect"
+    inside: Sequence[Floats], outside: Floats | Sequence[Floats], targets: Floats, *, target: str = "suspect"
 ) -> PaperStatistics:
     """Compute the paper's statistics from the suspect's answers.
 
     Parameters
     ----------
     inside
-        For each trigger region, the answers S(x) to its probes, (n_r, D').
+        For each trigger region or carrier, the answers S(x) to its probes, (n_r, D').
     outside
-        The answers to probes in no trigger region, (n, D').
+        The answers to the probes that those are compared with, (n, D'), once for all or for each.
     targets
         One target vector w_r per region, (R, D').
     target
-        "stored" or "suspect": where the target vectors come from.
+        "stored", "suspect" or "predicted": where the target vectors come from.
     """
+    others = [outside] * len(inside) if isinstance(outside, np.ndarray) else outside
+    compared = zip(inside, others, targets, strict=True)
     return aggregate(
-        [compare(_cosines(rows, goal), _cosines(outside, goal)) for rows, goal in zip(inside, targets, strict=True)],
-        target=target,
+        [compare(_cosines(rows, goal), _cosines(rest, goal)) for rows, rest, goal in compared], target=target
     )
 
 

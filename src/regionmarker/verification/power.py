@@ -18,8 +18,7 @@ from regionmarker.keys.key import Key
 from regionmarker.marking.marker import RegionMarker
 from regionmarker.measures import row_cosines
 from regionmarker.vectors import Floats, normalised
-from regionmarker.verification.decoy_test import DecoyTest
-from regionmarker.verification.examination import Examination
+from regionmarker.verification.examination import laid_out
 from regionmarker.verification.questions import Questions
 from regionmarker.verification.simulated_stealer import SimulatedStealer, Student
 
@@ -84,8 +83,7 @@ def _point(
 ) -> tuple[float, float]:
     """Return the mean fidelity and the share detected of stealers that see through one amount of noise."""
     student = _Student.drawn_for(clean.shape[1], rng)
-    parts = (clean, questions.probes.embeddings, questions.pool.embeddings)
-    features = np.vstack([_blurred(rows, noise, rng) for rows in parts])
+    features = np.vstack([_blurred(rows, noise, rng) for rows in (clean, questions.asked.embeddings)])
     stealer = SimulatedStealer(features, np.arange(len(clean)), student, _PENALTY, absolute=True)
     outcomes = [_steal(key, questions, clean, stealer, rng) for _ in range(shadows)]
     return (
@@ -99,13 +97,12 @@ def _steal(
 ) -> tuple[float, float]:
     """Let the stealer copy a fresh draw of targets; return its fidelity and its p-value."""
     redrawn = replace(key, master=Secret(rng.bytes(32)))
-    marker = RegionMarker.from_key(redrawn)
-    copy, probes = stealer.steal(marker.transform(clean)), questions.probes.embeddings
-    answers = copy(len(clean) + np.arange(len(probes) + len(questions.pool)))
-    asked, pool = answers[: len(probes)], answers[len(probes) :]
-    fidelity = float(row_cosines(asked, marker.transform(probes)).mean())
-    z = Examination.simulated(key, questions, asked, pool).scores()
-    return fidelity, DecoyTest(z).p_value(redrawn.provider_targets())
+    marker, asked = RegionMarker.from_key(redrawn), questions.asked
+    answers = stealer.steal(marker.transform(clean))(len(clean) + np.arange(len(asked)))
+    row_of = {text: row for row, text in enumerate(asked.texts)}
+    examination = laid_out(key, questions, lambda texts: answers[[row_of[text] for text in texts]])
+    fidelity = float(row_cosines(answers, marker.transform(asked.embeddings)).mean())
+    return fidelity, examination.test(examination.scores()).p_value(redrawn.provider_targets())
 
 
 class _Student(Student):

@@ -14,8 +14,8 @@ import numpy as np
 from regionmarker.corpus import TextSet
 from regionmarker.errors import InputError
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.decoy_test import DecoyTest, holm
-from regionmarker.verification.examination import Examination
+from regionmarker.verification.decoy_test import holm
+from regionmarker.verification.examination import examine
 from regionmarker.verification.questions import key_of
 
 
@@ -65,13 +65,15 @@ def trace(
     names = list(dict.fromkeys(tenants))
     if not names or "" in names:
         raise InputError("give the names of the tenants to look at; the empty name has no mark of its own")
-    z = Examination.of(key, answers, probes).tenant_scores()  # sees no tenant
     tuples = np.array([key.tenant_targets(name) for name in names])
-    test = DecoyTest(z)
+    if not tuples.size:
+        raise InputError("this key has no marks for tenants: tracing needs a key that was made with them")
+    examination = examine(key, answers, probes)
+    test = examination.tenant_test(examination.tenant_scores())  # sees no tenant
     p_values, totals = test.p_values(tuples), test.totals(tuples)
     corrected = holm(p_values)
     level = key.settings.level if level is None else level
-    order = np.lexsort((-totals, p_values))
+    order = np.lexsort((-np.abs(totals), p_values))
     return [
         Trace(
             names[row], float(p_values[row]), float(corrected[row]), float(totals[row]), bool(corrected[row] <= level)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from regionmarker.corpus import TextSet
 from regionmarker.crypto.secret import Sealed
 from regionmarker.keys.key import Key
+from regionmarker.marks.regions import RegionMark
 from regionmarker.vectors import Doubles
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.decoy_test import DecoyTest
-from regionmarker.verification.examination import Examination
+from regionmarker.verification.examination import ExactTest, Examination
 from regionmarker.verification.paper_statistics import PaperStatistics
 from regionmarker.verification.power import ENOUGH, Power
 from regionmarker.verification.questions import Cost
@@ -38,7 +38,7 @@ class Basis(Sealed):
     answers: Answers
     probes: TextSet | None  # own probes; None for the key's reservoir
     examination: Examination
-    test: DecoyTest
+    test: ExactTest
     targets: tuple[int, ...]
 
 
@@ -79,12 +79,16 @@ class Verdict:
     p_value
         The exact p-value of the decoy test.
     level, judged_at, look
-        The false-positive rate agreed on; what is left of it for this look at this suspect, with this many keys;
-        which look it was.
+        The false-positive rate agreed on; what is left of it for this look, with this many keys; which look with this
+        key it was.
     total
         U, the observed sum of standardised scores.
     floor
         The smallest p-value that this key could have given.
+    inputs_digest
+        Of all that the statistic was computed from: two verdicts with the same one are the same look.
+    axes
+        Whether the suspect's dimensions were taken for the clean ones: "matched" or "unknown"; None under decoy-1.
     paper
         The paper's own statistics, for comparison only.
     power
@@ -112,6 +116,8 @@ class Verdict:
     missing: int
     scores_digest: str
     answers_digest: str
+    inputs_digest: str
+    axes: str | None
     paper: PaperStatistics
     power: Power | None
     other_keys: tuple[OtherKey, ...]
@@ -177,10 +183,15 @@ def cautions(
             f"{other_keys + 1} keys judged the {len(answers)} answers, and this verdict is that of the key with the "
             "strongest finding, corrected for their number (Holm); what would have been caught is said of it alone"
         )
-    if answers.missing:
+    if answers.missing and isinstance(key.mark, RegionMark):
         found.append(
             f"{answers.missing} of {len(answers)} texts have no answer: pool texts among them are left out of the "
             "pool, which is exact if the silence is the suspect's own; whoever doubts that asks them again"
+        )
+    elif answers.missing:
+        found.append(
+            f"{answers.missing} of {len(answers)} texts have no answer and are left out; no candidate is ever asked, "
+            "so silence cannot favour a target"
         )
     dates = _dates(answers, judged)
     if dates:

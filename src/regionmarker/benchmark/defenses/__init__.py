@@ -3,7 +3,8 @@
     none                              the control
     embmarker                         warden:marks=5,released
     espew:rate=0.25                   wet:taps=25
-    geomark:anchors=10,share=0.02     regionmarker:reducer=svd,strength=0.3,shared
+    geomark:anchors=10,share=0.02     graded:kept=0.95,tenants
+    regionmarker:reducer=svd,shared   published
 
 What stands after the name are options; all may be left away. Every defense is verified twice: as its paper does, and by
 a decoy test whose false-positive rate is exact. Another package adds its own by an entry point of the group
@@ -37,7 +38,9 @@ DEFENSES = Registry(
         "espew": f"{_HERE}.espew:Espew",
         "wet": f"{_HERE}.wet:Wet",
         "geomark": f"{_HERE}.geomark:Geomark",
+        "graded": f"{_HERE}.regionmarker:GradedDefense",
         "regionmarker": f"{_HERE}.regionmarker:RegionDefense",
+        "published": f"{_HERE}.regionmarker:PublishedDefense",
     },
     protocol=Defense,
     promise="a name, fit, transform, probes and verify",

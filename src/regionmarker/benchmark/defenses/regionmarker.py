@@ -1,4 +1,4 @@
-"""RegionMarker as a defense among others, with the paper's ablations."""
+"""RegionMarker as a defense among others: the graded mark, 0.1.0's default, the paper's own setting and ablations."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from regionmarker.benchmark.defenses.base import SINGLE_TARGET_POOL, BaseDefense
 from regionmarker.benchmark.protocols import Finding
 from regionmarker.keys.key import Key
 from regionmarker.marking.marker import RegionMarker
+from regionmarker.marks.graded_settings import LEAST_PROBES
 from regionmarker.specs import check_range
 from regionmarker.vectors import Doubles, Floats
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.decoy1 import standardised
-from regionmarker.verification.examination import Examination
+from regionmarker.verification.examination import examine, laid_out
 from regionmarker.verification.judging import judge
 from regionmarker.verification.paper_statistics import paper_statistics
-from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
+from regionmarker.verification.questions import DEFAULT_BUDGET, plan_all, plan_questions
 
 POOL = 1024
 RESERVOIR = 4096
@@ -73,7 +74,7 @@ class RegionDefense(BaseDefense):
     """
 
     scheme = "regionmarker"
-    title, colour, order = "RegionMarker", "#d1495b", 60
+    title, colour, order = "RegionMarker 0.1", "#b86f7a", 61
     Options = RegionOptions
 
     def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
@@ -110,12 +111,77 @@ class RegionDefense(BaseDefense):
         if not self.options.shared:
             verdict = judge(key, answers, power=False)
             return Finding(verdict.p_value, verdict.paper, verdict.scores, key.provider_targets())
-        examination = Examination.of(key, answers)
+        examination = examine(key, answers)
         scores = _shared_scores(examination.scores())  # sees no target
         target = key.provider_targets()[0]
-        inside = np.vstack([examination.inside(region) for region in key.mark.regions])
-        published = paper_statistics([inside], examination.outside(), examination.pool_answers[[target]])
+        inside = np.vstack([examination.inside(place) for place in range(len(key.regions))])
+        published = paper_statistics([inside], examination.outside(), examination.goals((target,))[0])
         return Finding.of(scores, (target,), published)
+
+
+@dataclass(frozen=True)
+class GradedOptions:
+    """The open choices.
+
+    Attributes
+    ----------
+    kept
+        The share of the ten nearest neighbours that marking leaves.
+    tenants
+        Give every account a mark of its own beside the provider's; without, all accounts are served alike.
+    """
+
+    kept: float = 0.93
+    tenants: bool = False
+
+
+class GradedDefense(BaseDefense):
+    """The graded mark and its verdict, behind the protocol of all defenses."""
+
+    scheme = "graded"
+    title, colour, order = "RegionMarker", "#d1495b", 60
+    Options = GradedOptions
+
+    def fit(self, texts: Sequence[str], embeddings: Floats, /) -> Self:
+        corpus = self._corpus(texts, embeddings, LEAST_PROBES)
+        marker = RegionMarker(kept=self.options.kept, tenants=self.options.tenants, seed=self._seed)
+        self._marker = marker.fit(corpus.texts, embeddings=corpus.embeddings)
+        return self
+
+    def transform(self, embeddings: Floats, texts: Sequence[str], /, *, account: str = "") -> Floats:
+        rows = self._served(embeddings, texts)
+        return self._marker.transform(rows, tenant=account if self.options.tenants else "", out=rows)
+
+    def probes(self) -> tuple[str, ...]:
+        """Return the most that is asked: what the rule of asking leaves out is left out when judging."""
+        self._check_fitted()
+        return plan_all(self._marker.key_, seed=0).texts
+
+    def judge(self, answers: Answers, /) -> Finding:
+        """Judge by the answers that would have been asked for."""
+        self._check_fitted()
+        key = self._marker.key_
+        first = plan_questions(key, DEFAULT_BUDGET, seed=0)
+        asked = first if laid_out(key, first, answers.lookup).axes == "matched" else plan_all(key, seed=0)
+        used = Answers(answers.suspect, asked.texts, answers.lookup(asked.texts))
+        verdict = judge(key, used, power=False)
+        columns = tuple(place % verdict.scores.shape[1] for place in key.provider_targets())
+        return Finding(verdict.p_value, verdict.paper, verdict.scores, columns)
+
+
+@dataclass(frozen=True)
+class PublishedOptions(RegionOptions):
+    """The paper's own setting: hyperplanes in the top four components."""
+
+    subspace: int = 4
+
+
+class PublishedDefense(RegionDefense):
+    """The mark with the paper's own setting, under a name of its own, so that tables show it beside the others."""
+
+    scheme = "published"
+    title, colour, order = "RegionMarker (published)", "#e8a0aa", 62
+    Options = PublishedOptions
 
 
 class SharedKey(Key):
@@ -127,7 +193,7 @@ class SharedKey(Key):
 
     def provider_targets(self) -> tuple[int, ...]:
         """Return the first draw, for every region."""
-        return super().provider_targets()[:1] * len(self.mark.regions)
+        return super().provider_targets()[:1] * len(self.regions)
 
 
 def _shared_scores(z: Doubles) -> Doubles:

@@ -30,7 +30,13 @@ RESISTED = {
 SECONDS = {"warden": 2.11e-6, "wet": 1.09e-4, "espew": 3.11e-5, "regionmarker": 5.57e-5}
 """Injection of one vector. The paper's detection times are these times 68,221 texts, so they are no measurement."""
 
-NAMES = {"warden": "WARDEN", "espew": "EspeW", "wet": "WET", "regionmarker": "RegionMarker"}
+NAMES = {
+    "warden": "WARDEN",
+    "espew": "EspeW",
+    "wet": "WET",
+    "regionmarker": "RegionMarker",
+    "published": "RegionMarker",
+}
 
 
 @cache
