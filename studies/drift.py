@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from regionmarker import RegionMarker, load_encoder
 from regionmarker.gateway.drift import LIMIT, total_variation
 from regionmarker.marks.regions import region_shares
-from studies._study import Command, key_settings
+from studies._study import Command
 
 PAGE = "docs/how-to/roll-out.md"
 CORPORA = ("sst2", "mind", "ag_news", "enron")
@@ -35,7 +35,6 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=WINDOW, help="texts that are counted")
     parser.add_argument("--keys", type=int, default=KEYS)
     given = parser.read()
-    settings = key_settings(given) or {"pool": 512, "reservoir": 2048}
     encoder = load_encoder("wordllama")
     texts = {name: read(given.data_dir, name, given.fit + given.window) for name in CORPORA}
     vectors = {name: encoder.encode(texts[name]) for name in CORPORA}
@@ -44,11 +43,12 @@ def main() -> None:
     for fitted in CORPORA:
         found: dict[str, list[float]] = {name: [] for name in CORPORA}
         for seed in range(given.keys):
-            marker = RegionMarker(seed=seed, **settings)
+            marker = RegionMarker(seed=seed)
             marker.fit(texts[fitted][: given.fit], embeddings=vectors[fitted][: given.fit])
             for name in CORPORA:
-                shares = region_shares(marker.regions(vectors[name][given.fit :]), marker.dimension)
-                found[name].append(total_variation(shares, marker.key_.mark.shares))
+                mark = marker.serving_.mark
+                watched = marker.regions(vectors[name][given.fit :]) & (2**mark.watched_bits - 1)
+                found[name].append(total_variation(region_shares(watched, mark.watched_bits), mark.shares))
                 beyond[name == fitted] += found[name][-1] > LIMIT
         cells = (f"{min(values):.2f} {np.mean(values):.2f} {max(values):.2f}" for values in found.values())
         print(f"{fitted:10}" + "".join(f"{cell:>20}" for cell in cells))

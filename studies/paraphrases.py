@@ -95,7 +95,7 @@ def run(log: Log, everything: Sequence[Pairs], keys: int, slow_keys: int, settin
 
             def row(pairs: Pairs = pairs, seed: int = seed, space: str = space) -> Row:
                 try:
-                    marker = RegionMarker(seed=seed, **SPACES[space], **settings)
+                    marker = RegionMarker(dimension=4, seed=seed, **SPACES[space], **settings)
                     marker.fit(pairs.texts, embeddings=pairs.embeddings)
                 except RegionMarkerError as error:
                     return {"failed": str(error)}

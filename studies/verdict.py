@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 import regionmarker as rm
 from regionmarker.vectors import normalised
-from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.judging import judge
 from regionmarker.verification.power import estimate_power
 from regionmarker.verification.questions import plan_questions
@@ -53,6 +52,7 @@ def main() -> None:
     parser.add_argument("--power", action="store_true", help="also estimate the power, once")
     parser.add_argument("--width", type=int, default=WIDTH)
     parser.add_argument("--texts", type=int, default=TEXTS)
+    parser.add_argument("--published", action="store_true", help="judge by the published mark and decoy-1")
     parser.add_argument("--budget", type=int, default=BUDGET)
     parser.add_argument("--tenants", type=int, default=TENANTS)
     options = parser.read()
@@ -60,7 +60,8 @@ def main() -> None:
     rng = np.random.default_rng(0)
     clean = drawn(rng, options.texts, width)
     texts = [f"text {row}" for row in range(options.texts)]
-    marker = rm.RegionMarker(seed=0, **key_settings(options)).fit(texts, embeddings=clean)
+    published = {"dimension": 4, **key_settings(options)} if options.published else {}
+    marker = rm.RegionMarker(seed=0, **published).fit(texts, embeddings=clean)
     key, place = marker.key_, {text: row for row, text in enumerate(texts)}
     questions = plan_questions(key, options.budget, seed=0)
     rows = clean[[place[text] for text in questions.texts]]
@@ -69,12 +70,14 @@ def main() -> None:
     turn = np.linalg.qr(rng.standard_normal((width, width)))[0].astype(np.float32)
     suspects = {"copy": copy, "rotated copy": normalised(copy @ turn)}
     names = [f"tenant {number}" for number in range(tenants)]
-    print(f"{len(rows)} answers of width {width}, pool {len(key.pool)}, {len(key.mark.regions)} trigger regions")
+    drawn_targets = f"{len(key.provider_targets())} of {len(key.pool)} targets"
+    print(f"{len(rows)} answers of width {width}, {key.mark.kind} mark, {drawn_targets}")
     for name, vectors in suspects.items():
         answers = rm.Answers(name, questions.texts, vectors)
         seconds, verdict = best(options.runs, lambda given=answers: judge(key, given, power=False))
         print(f"verdict, {name}: {seconds:.2f} s, p = {verdict.p_value:.1e}")
-    seconds, _ = best(options.runs, lambda: DecoyTest(verdict.scores).p_value(key.provider_targets()))
+    test = verdict.basis.examination.test
+    seconds, _ = best(options.runs, lambda: test(verdict.scores).p_value(key.provider_targets()))
     print(f"p from z: {seconds:.4f} s")
     answers = rm.Answers("copy", questions.texts, copy)
     seconds, ranking = best(options.runs, lambda: rm.trace(key, answers, names))

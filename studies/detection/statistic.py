@@ -52,7 +52,7 @@ def judge(trial: Trial, suspect: str) -> dict[str, Any]:
     test = DecoyTest(examination.scores())
     targets = key.provider_targets()  # looked up after the scores are there
     goals = examination.pool_answers[list(targets)]
-    inside = [examination.inside(region) for region in key.mark.regions]
+    inside = [examination.inside(place) for place in range(len(key.regions))]
     paper = paper_statistics(inside, examination.outside(), goals)
     root = float(np.sqrt(len(targets)))
     return {

@@ -13,7 +13,7 @@ import regionmarker as rm
 from regionmarker.benchmark.attacks import load_attack
 from regionmarker.benchmark.stealers import FrozenHead, HeadModel
 from regionmarker.vectors import normalised
-from regionmarker.verification.examination import Examination
+from regionmarker.verification.examination import Examination, laid_out
 from regionmarker.verification.questions import Questions, plan_questions
 from studies._study import encoder_spec, provider_rows
 
@@ -128,8 +128,7 @@ class Trial:
 
     def ask(self, suspect: str) -> tuple[Examination, float | None]:
         """Return a suspect's answers laid beside the questions, and its fidelity where it is a copy."""
-        probes, pool = self.questions.probes.texts, self.questions.pool.texts
-        texts = [*probes, *pool]
+        texts = list(self.questions.asked.texts)
         rows = [self.corpus.place[text] for text in texts]
         learnt: float | None = None
         if suspect == "provider":
@@ -144,4 +143,5 @@ class Trial:
             if suspect in ATTACKS:
                 answers = load_attack(suspect)(answers, texts)
         key = self.marker.key_
-        return Examination.simulated(key, self.questions, answers[: len(probes)], answers[len(probes) :]), learnt
+        row_of = {text: row for row, text in enumerate(texts)}
+        return laid_out(key, self.questions, lambda asked: answers[[row_of[text] for text in asked]]), learnt

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from regionmarker.cli import main
-from regionmarker.cli.options import BUDGET
-from regionmarker.verification.questions import DEFAULT_BUDGET
+from regionmarker.cli.keygen import RESERVOIR
+from regionmarker.marks import graded_settings
 
 SMALL = ("--pool", "64", "--reservoir", "512")
 COLUMNS = ("--text-column", "body", "--embedding-column", "vector")
@@ -94,5 +94,5 @@ def test_columns_go_with_a_corpus(verbs: dict[str, list[str]], option: str, caps
     assert f"{option} goes with --corpus: the key's own probes need none" in capsys.readouterr().err
 
 
-def test_the_default_budget_is_that_of_the_library() -> None:
-    assert BUDGET == DEFAULT_BUDGET  # written again, because reading help must not load numpy
+def test_the_default_reservoir_is_that_of_the_library() -> None:
+    assert RESERVOIR == graded_settings.RESERVOIR  # written again, because reading help must not load numpy

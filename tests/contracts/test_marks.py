@@ -21,8 +21,9 @@ TENANTS = ("acme", "globex")
 
 @pytest.fixture(scope="module", params=sorted(MARKS))
 def key(request, sentences, embeddings) -> Key:
-    """A key with a mark of this kind; a kind that no marker makes has to be made here."""
-    found = RegionMarker(seed=7, pool=64, reservoir=256).fit(sentences[:2000], embeddings=embeddings[:2000]).key_
+    """A key with a mark of this kind."""
+    made = {"regions": {"pool": 64, "reservoir": 256}, "graded": {}}[request.param]
+    found = RegionMarker(seed=7, **made).fit(sentences[:2000], embeddings=embeddings[:2000]).key_
     assert found.mark.kind == request.param
     return found
 
@@ -57,21 +58,21 @@ def test_targets_follow_from_secret_salt_and_tenant_alone(key):
     assert mark.provider_targets(first, b"", size) != mark.provider_targets(second, b"", size)
     assert mark.provider_targets(first, b"salt", size) != mark.provider_targets(first, b"", size)
     assert mark.tenant_targets(first, b"", size, "acme") != mark.tenant_targets(first, b"", size, "globex")
-    assert mark.tenant_targets(first, b"", size, "") == ()
     assert all(0 <= place < size for place in mark.provider_targets(first, b"", size))
 
 
 def test_another_secret_draws_another_mark_of_the_same_settings(key):
     other = key.mark.redrawn(Secret(b"c" * 32), (key.pool, key.reservoir))
     assert other.settings == key.mark.settings
-    assert other.describe() == key.mark.describe()
-    assert other.document() != key.mark.document() or not np.array_equal(other.normals, key.mark.normals)
+    name = "normals" if key.mark.kind == "regions" else "planes"
+    assert not np.array_equal(other.arrays()[name], key.mark.arrays()[name])
 
 
 def test_a_plan_differs_by_tenant_and_keeps_its_width(key, served):
     plans = {name: served.plan(name, NumberFormat.float32) for name in ("", *TENANTS)}
-    assert {plan.targets.shape[1] for plan in plans.values()} == {key.width}
-    assert len({plan.targets.tobytes() for plan in plans.values()}) == len(plans)
+    assert {plan.width for plan in plans.values()} == {key.width}
+    mixed = [plan.targets if key.mark.kind == "regions" else plan.directions for plan in plans.values()]
+    assert len({one.tobytes() for one in mixed}) == len(plans)
 
 
 def test_it_shows_and_copies_nothing(key, served):
@@ -85,4 +86,5 @@ def test_it_shows_and_copies_nothing(key, served):
 def test_what_is_described_is_no_secret(key, served):
     told = json.dumps([key.mark.describe(), served.describe()])
     assert "regions" not in told
+    assert "planes_of" not in told
     assert "targets" not in told

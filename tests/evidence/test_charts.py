@@ -6,6 +6,7 @@ import pytest
 
 from regionmarker.evidence.bundle import read_bundle
 from regionmarker.evidence.charts import null_distribution, pool_ranks, power_curve, rank_of
+from regionmarker.evidence.score_forms import FORMS
 
 
 @pytest.fixture
@@ -23,7 +24,11 @@ def test_a_targets_rank_is_counted_from_the_highest(scores):
 def test_pictures_are_the_same_bytes_every_time(scores, verdict):
     names = [f"region {place}" for place in range(len(scores["observed"]))]
     power = verdict.to_dict()["power"]
-    for chart, arguments in ((null_distribution, (scores,)), (pool_ranks, (scores, names)), (power_curve, (power,))):
+    for chart, arguments in (
+        (null_distribution, (FORMS["decoy-1"], scores)),
+        (pool_ranks, (scores, names)),
+        (power_curve, (power,)),
+    ):
         drawn = chart(*arguments)
         assert drawn.startswith("<svg")
         assert drawn == chart(*arguments)

@@ -53,4 +53,4 @@ def test_a_salted_key_opens(case_key, answer_as, tmp_path):
     report = check_evidence(found.save(tmp_path / "bundle", level="court"))
     assert report.failure is None
     assert np.isfinite(found.total)
-    assert "regions and targets are drawn from the master secret and the salt" in [c.detail for c in report.checks]
+    assert "all choices are drawn from the master secret and the salt" in [c.detail for c in report.checks]

@@ -65,7 +65,7 @@ def test_it_says_what_it_must(html, verdict):
     words = " ".join(" ".join(Page(html).text).split())
     for part in (
         "once in ",
-        "look at this suspect",
+        "look with this key",
         CANNOT_SAY,
         "docs/why/verdict.md",
         "could frame",

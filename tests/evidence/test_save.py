@@ -13,7 +13,7 @@ from regionmarker.evidence import check_evidence
 from regionmarker.keys.key import key_from_key
 from regionmarker.verification import decoy1
 from regionmarker.verification.decoy_test import DecoyTest
-from regionmarker.verification.examination import STATISTICS, Examination
+from regionmarker.verification.region_examination import RegionExamination
 
 pytestmark = pytest.mark.usefixtures("quick_report")
 
@@ -30,8 +30,8 @@ def counted(monkeypatch) -> dict[str, int]:
 
         return count
 
-    monkeypatch.setattr(Examination, "of", counting("examinations", Examination.of))
-    monkeypatch.setitem(STATISTICS, decoy1.STATISTIC, counting("scores", decoy1.region_scores))
+    monkeypatch.setattr(RegionExamination, "of", counting("examinations", RegionExamination.of))
+    monkeypatch.setattr(decoy1, "region_scores", counting("scores", decoy1.region_scores))
     monkeypatch.setattr(DecoyTest, "__init__", counting("tests", DecoyTest.__init__))
     return counts
 

@@ -10,7 +10,7 @@ import pytest
 from regionmarker.corpus import TextSet
 from regionmarker.crypto.secret import Secret
 from regionmarker.errors import InputError
-from regionmarker.keys.commitment import PARTS, blinding, commit, commitment_of, content, leaf
+from regionmarker.keys.commitment import PARTS, SCHEMES, blinding, commit, commitment_of, content, leaf
 from regionmarker.marks.reduction import LinearReduction
 
 
@@ -61,11 +61,13 @@ def test_the_public_salt_comes_later_and_changes_the_targets_only(key):
 
 
 def test_a_part_can_be_opened_while_the_others_stay_closed(key):
-    leaves = {part: leaf(blinding(key, part), content(key, part)) for part in PARTS}
-    assert commitment_of(leaves) == commit(key)
+    scheme = SCHEMES[key.mark.kind]
+    parts = PARTS[scheme]
+    leaves = {part: leaf(blinding(key, part), content(key, part)) for part in parts}
+    assert commitment_of(scheme, leaves) == commit(key)
     shown_blinding, shown_pool = blinding(key, "pool"), content(key, "pool")
     assert leaf(shown_blinding, shown_pool) == leaves["pool"]
-    assert len({blinding(key, part) for part in PARTS}) == len(PARTS)
+    assert len({blinding(key, part) for part in parts}) == len(parts)
 
 
 def test_a_test_key_is_refused(marker):

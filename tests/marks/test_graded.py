@@ -8,12 +8,16 @@ import pytest
 from regionmarker.corpus import TextSet
 from regionmarker.crypto.secret import Secret
 from regionmarker.errors import InputError
+from regionmarker.marking import engine
 from regionmarker.marks.corpus_summary import CorpusSummary
-from regionmarker.marks.graded import GradedMark, GradedSettings
+from regionmarker.marks.graded import GradedMark
+from regionmarker.marks.graded_settings import GradedSettings
+from regionmarker.marks.number_format import NumberFormat
 from regionmarker.measures import neighbour_overlap
 
 MASTER = Secret(bytes(range(32)))
 POOL = 24 * 16
+GROUPS = ("provider", "tenants")
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +27,14 @@ def samples(sentences, embeddings) -> tuple[TextSet, TextSet]:
 
 @pytest.fixture(scope="module")
 def mark(sentences, embeddings, samples) -> GradedMark:
+    summary = CorpusSummary(Secret(bytes(32)), 10)
+    summary.update(sentences, embeddings)
+    return GradedMark.fit(summary, MASTER, GradedSettings.within(embeddings.shape[1], tenants=False), samples)
+
+
+@pytest.fixture(scope="module")
+def shared(sentences, embeddings, samples) -> GradedMark:
+    """A mark with carriers of tenants."""
     summary = CorpusSummary(Secret(bytes(32)), 10)
     summary.update(sentences, embeddings)
     return GradedMark.fit(summary, MASTER, GradedSettings.within(embeddings.shape[1]), samples)
@@ -43,10 +55,49 @@ def test_a_single_is_odd_and_a_pair_is_even(mark, embeddings):
     assert np.allclose(after[:, 8:], before[:, 8:])
 
 
-def test_no_pair_of_hyperplanes_is_used_twice(mark):
-    pairs = {tuple(pair) for pair in mark.pairs.tolist()}
-    assert len(pairs) == mark.settings.pairs
-    assert all(8 <= first < second < len(mark.planes) for first, second in pairs)
+def test_no_pair_of_hyperplanes_is_used_twice(mark, shared):
+    for found in (mark, shared):
+        singles = found.settings.all_singles
+        pairs = {tuple(pair) for pair in found.planes_of[singles:].tolist()}
+        assert len(pairs) == found.settings.all_pairs
+        assert all(singles <= first < second < len(found.planes) for first, second in pairs)
+        assert (found.planes_of[:singles, 1] == -1).all()
+
+
+def test_the_provider_and_the_tenants_share_no_hyperplane(shared):
+    planes = {group: set(shared.planes_of[shared.settings.places(group)].ravel()) - {-1} for group in GROUPS}
+    assert not planes["provider"] & planes["tenants"]
+    assert planes["provider"] | planes["tenants"] == set(range(len(shared.planes)))
+
+
+def test_the_groups_share_the_energy(shared, mark):
+    for group in GROUPS:
+        assert np.square(shared.weights[shared.settings.places(group)]).sum() == pytest.approx(1.0)
+    assert np.square(mark.weights).sum() == pytest.approx(2.0)  # all of it is the provider's
+
+
+def test_every_account_has_targets_of_its_own_and_none_is_without(shared, mark):
+    drawn = {name: shared.tenant_targets(MASTER, b"", POOL, name) for name in ("", "acme", "globex")}
+    assert len(set(drawn.values())) == 3
+    assert all(len(targets) == 12 for targets in drawn.values())
+    assert mark.tenant_targets(MASTER, b"", POOL, "") == ()
+    with pytest.raises(InputError, match="this key has no marks for tenants"):
+        mark.tenant_targets(MASTER, b"", POOL, "acme")
+
+
+def test_what_is_served_is_the_formula_for_each_account(shared, embeddings, samples):
+    pool, rows = samples[0].embeddings, embeddings[:40]
+    provider = shared.provider_targets(MASTER, b"", POOL)
+    tenants = {name: shared.tenant_targets(MASTER, b"", POOL, name) for name in ("", "acme")}
+    served = shared.served(pool, provider, tenants)
+    for name, own in tenants.items():
+        targets = np.empty(len(shared.weights), dtype=np.int64)
+        for group, places in zip(GROUPS, (provider, own), strict=True):
+            targets[shared.settings.places(group)] = places
+        marked = engine.mark(served.plan(name, NumberFormat.float32), rows)
+        assert np.allclose(marked, shared.mark_rows(rows, pool[targets]), atol=2e-6)
+    with pytest.raises(InputError, match="tenant 'globex' is not in this serving key"):
+        served.plan("globex", NumberFormat.float32)
 
 
 def test_targets_stay_in_their_band(mark, embeddings):
@@ -81,7 +132,8 @@ def test_another_master_draws_other_hyperplanes_on_the_same_components(mark, sam
     assert not np.allclose(other.planes, mark.planes)
     again = mark.redrawn(MASTER, samples)
     assert np.array_equal(again.planes, mark.planes)
-    assert np.array_equal(again.pairs, mark.pairs)
+    assert np.array_equal(again.planes_of, mark.planes_of)
+    assert again.strength == mark.strength
 
 
 @pytest.mark.parametrize("kept", [0.95, 0.85])
@@ -95,11 +147,11 @@ def test_the_strength_keeps_the_wanted_neighbours(mark, embeddings, kept):
 
 def test_nothing_of_it_is_shown(mark):
     assert repr(mark) == "<GradedMark: sealed>"
-    assert "planes" not in str(mark.describe())
+    assert not {"planes", "planes_of", "components"} & mark.describe().keys()
 
 
 def test_what_is_too_narrow_or_too_few_is_refused(mark):
-    with pytest.raises(InputError, match="too narrow for this mark"):
+    with pytest.raises(InputError, match="too narrow: the graded mark needs 32"):
         GradedSettings.within(16)
     with pytest.raises(InputError, match="has no two candidates"):
         mark.provider_targets(MASTER, b"", 40)

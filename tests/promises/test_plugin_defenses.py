@@ -94,7 +94,7 @@ def test_it_is_in_every_figure_in_its_colour(installed, results, title, scheme):
 def test_it_stands_where_it_says(installed, results):
     (table,) = [table for table in make_tables(results) if table.name == "attacks-sst2"]
     shown = [head for head in table.columns[4:] if head != "blameless caught"]
-    assert shown == ["no defense", "WARDEN", "WET", "Garlic Marker", "RegionMarker", "onion"]
+    assert shown == ["no defense", "WARDEN", "WET", "Garlic Marker", "RegionMarker 0.1", "onion"]
 
 
 def test_it_is_on_the_page(installed, results):

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from regionmarker.evidence.bundle import read_bundle
-from regionmarker.keys.commitment import PARTS, blinding, content
+from regionmarker.keys.commitment import PARTS, SCHEMES, blinding, content
 
 VERDICT_FIELDS = {
-    "answers_digest", "asked", "created", "disclosure", "floor", "judged_at", "key_id", "level", "look", "missing",
-    "notes", "other_keys", "outcome", "p_value", "paper", "power", "probes", "scores_digest", "statistic", "suspect",
-    "total",
+    "answers_digest", "asked", "axes", "created", "disclosure", "floor", "inputs_digest", "judged_at", "key_id",
+    "level", "look", "missing", "notes", "other_keys", "outcome", "p_value", "paper", "power", "probes",
+    "scores_digest", "statistic", "suspect", "total",
 }  # fmt: skip
 SCORES_FIELDS = {"lists", "null", "observed", "paper_deciles", "pool", "regions", "step", "unanswered"}
 
@@ -34,7 +34,7 @@ def summary(saved) -> bytes:
 
 def test_no_secret_bytes(summary, case_key):
     secrets = forms(case_key.master.reveal())
-    for part in PARTS:
+    for part in PARTS[SCHEMES[case_key.mark.kind]]:
         if part not in ("statistic", "level"):
             secrets |= forms(blinding(case_key, part)) | forms(content(case_key, part)[:64])
     for array in (case_key.mark.normals, *case_key.mark.reduction.arrays().values()):

@@ -291,7 +291,7 @@ def test_a_few_missing_pool_texts_are_allowed_and_more_are_not(marker, tmp_path)
     key = marker.key_
     pool = key.pool.texts
     questions, answers = answers_without(key, set(pool[:3]), BUDGET)
-    check_enough(questions, answers)
+    check_enough(key, questions, answers)
     assert answers.missing == 3
     answers.to_parquet(tmp_path / "a.parquet")
     assert ask(marker, f"file:{tmp_path / 'a.parquet'}", BUDGET).missing == 3
@@ -307,9 +307,9 @@ def test_a_region_that_loses_its_probes_is_an_error_that_names_no_region(marker)
     region = max(questions.counts, key=lambda one: questions.counts[one])
     probes = [text for text, cell in zip(questions.probes.texts, questions.regions, strict=True) if cell == region]
     assert len(probes) > 30
-    check_enough(*answers_without(key, set(probes[30:]), 100_000))
+    check_enough(key, *answers_without(key, set(probes[30:]), 100_000))
     with pytest.raises(InputError, match=f"answered only 29 of the {len(probes)} probes of one region, and 30 are"):
-        check_enough(*answers_without(key, set(probes[29:]), 100_000))
+        check_enough(key, *answers_without(key, set(probes[29:]), 100_000))
 
 
 def test_a_file_from_a_smaller_export_is_told_from_a_full_one(marker, tmp_path):

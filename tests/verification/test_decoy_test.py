@@ -14,6 +14,7 @@ from scipy.stats import kstest
 
 from regionmarker.errors import InputError
 from regionmarker.evidence.charts import null_distribution
+from regionmarker.evidence.score_forms import FORMS
 from regionmarker.verification import decoy_test
 from regionmarker.verification.decoy_test import STEP, DecoyTest, in_steps, p_from_counts, p_from_lists, sum_of_sums
 
@@ -166,4 +167,4 @@ def test_sorted_lists_give_the_bound_where_there_is_no_table():
     observed = int(in_steps(z)[np.arange(6), targets].sum())
     assert p_from_lists(np.sort(in_steps(z), axis=1), observed) == pytest.approx(test.p_value(targets), rel=1e-12)
     scores = {"lists": in_steps(z).tolist(), "observed": [observed], "null": None, "step": STEP}
-    assert null_distribution(scores).startswith("<svg")
+    assert null_distribution(FORMS["decoy-1"], scores).startswith("<svg")

@@ -167,7 +167,7 @@ def test_regroup_finds_what_texts_were_asked_for(key):
 
 def test_questions_are_sealed(key):
     questions = plan_questions(key, 800)
-    assert repr(questions) == str(questions) == f"{questions}" == "<Questions: sealed>"
+    assert repr(questions) == str(questions) == f"{questions}" == "<RegionQuestions: sealed>"
     for leak in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(SecretLeakError):
             leak(questions)

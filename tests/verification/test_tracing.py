@@ -9,7 +9,7 @@ from tests.support.suspects import BUDGET
 from regionmarker import RegionMarker, ask, trace
 from regionmarker.errors import InputError
 from regionmarker.verification.decoy_test import DecoyTest, holm
-from regionmarker.verification.examination import Examination
+from regionmarker.verification.examination import examine
 
 TENANTS = ["acme", "zenith", *(f"tenant {number}" for number in range(1000))]
 
@@ -47,7 +47,7 @@ def test_nobody_is_accused_when_nobody_leaked(judge_marker, copy_of, innocents):
 
 def test_p_values_of_the_others_stay_uniform_when_one_has_leaked(judge_marker, copy_of):
     answers = ask(judge_marker, copy_of(judge_marker, 0.85, tenant="acme"), budget=BUDGET)
-    z = Examination.of(judge_marker.key_, answers).tenant_scores()
+    z = examine(judge_marker.key_, answers).tenant_scores()
     tuples = np.array([judge_marker.key_.tenant_targets(f"customer {number}") for number in range(4000)])
     p_values = DecoyTest(z).p_values(tuples)
     assert 150 <= (p_values <= 0.05).sum() <= 250

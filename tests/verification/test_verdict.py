@@ -13,7 +13,7 @@ from regionmarker import ask, verify
 from regionmarker.errors import InputError
 from regionmarker.keys.key import Key
 from regionmarker.verification.decoy_test import DecoyTest
-from regionmarker.verification.examination import Examination, scores_digest
+from regionmarker.verification.examination import examine, scores_digest
 from regionmarker.verification.judging import check_encoder
 from regionmarker.verification.ledger import correction
 from regionmarker.verification.verdict import HONEST_DRAW, INFRINGEMENT, NO_EVIDENCE
@@ -49,7 +49,7 @@ def innocent_scores(judge_marker, innocents) -> dict[str, np.ndarray]:
     found = {}
     for name, suspect in innocents.items():
         answers = ask(judge_marker, suspect, budget=BUDGET)
-        found[name] = Examination.of(judge_marker.key_, answers).scores()
+        found[name] = examine(judge_marker.key_, answers).scores()
     return found
 
 
@@ -73,7 +73,7 @@ def redrawn_targets(key: Key, seed: int) -> tuple[int, ...]:
 
 def test_wrong_keys_do_not_convict_a_true_thief(judge_marker, copy_of):
     answers = ask(judge_marker, copy_of(judge_marker, 0.9), budget=BUDGET)
-    z = Examination.of(judge_marker.key_, answers).scores()
+    z = examine(judge_marker.key_, answers).scores()
     tuples = np.array([redrawn_targets(judge_marker.key_, seed) for seed in range(3000)])
     p_values = DecoyTest(z).p_values(tuples)
     assert (p_values <= 0.001).sum() <= binom.ppf(0.999, 3000, 0.001)
@@ -113,7 +113,7 @@ def test_own_probes_work_with_an_encoder_or_embeddings(judge_marker, copy_of, wo
 def test_the_scores_see_no_target(judge_marker, copy_of):
     answers = ask(judge_marker, copy_of(judge_marker, 0.8), budget=BUDGET)
     digests = {
-        scores_digest(Examination.of(key, answers).scores())
+        scores_digest(examine(key, answers).scores())
         for key in (judge_marker.key_, redrawn(judge_marker, 1).key_, redrawn(judge_marker, 2).key_)
     }
     assert len(digests) == 1
@@ -126,7 +126,7 @@ def test_looks_are_counted_and_paid_for(judge_marker, copy_of, tmp_path):
     second = ask(judge_marker, copy_of(judge_marker, 0.9, seed=2), budget=BUDGET)
     looks = [verify(judge_marker, answers, ledger=ledger, power=False) for answers in (first, first, second)]
     assert [verdict.look for verdict in looks] == [1, 1, 2]
-    assert [verdict.judged_at for verdict in looks] == [1e-3 / correction(look) for look in (1, 1, 2)]
+    assert [verdict.judged_at for verdict in looks] == [1e-3 / correction(look, "decoy-1") for look in (1, 1, 2)]
     ledger.write_text(ledger.read_text() + "torn")
     with pytest.raises(InputError, match="line 4 is damaged"):
         verify(judge_marker, first, ledger=ledger, power=False)
@@ -149,9 +149,12 @@ def test_notes_say_what_the_p_value_rests_on(judge_marker, copy_of):
 
 def test_a_key_that_is_committed_to_another_statistic_is_refused(judge_marker, copy_of):
     key = judge_marker.key_
-    other = replace(key, settings=replace(key.settings, statistic="decoy-2"))
-    with pytest.raises(InputError, match="committed to the statistic decoy-2, but this version has decoy-1"):
+    other = replace(key, settings=replace(key.settings, statistic="decoy-9"))
+    with pytest.raises(InputError, match="committed to the statistic decoy-9, but this version has decoy-1, decoy-2"):
         verify(other, copy_of(judge_marker), **QUICK)
+    graded = replace(key, settings=replace(key.settings, statistic="decoy-2"))
+    with pytest.raises(InputError, match="decoy-2 judges the graded mark only"):
+        verify(graded, copy_of(judge_marker), **QUICK)
 
 
 def test_bad_levels_are_named(judge_marker, copy_of):

@@ -20,6 +20,7 @@ from regionmarker.keys.commitment import COMMITMENT, OpenedParts, blinding, comm
 from regionmarker.keys.key import Key
 from regionmarker.marks.graded import carriers_planes
 from regionmarker.marks.regions import RegionMark, draw_regions
+from regionmarker.verification.answers import Answers
 from regionmarker.verification.examination import Examination, examine, laid_out
 from regionmarker.verification.graded_examination import GradedExamination
 from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
@@ -68,8 +69,8 @@ def _draw(bundle: Bundle) -> str:
 
 
 def _from_scratch(bundle: Bundle) -> str:
-    key = _opened_key(bundle)
-    examination = examine(key, stored_answers(bundle), _own_probes(bundle))
+    key, answers, own = _opened_key(bundle), stored_answers(bundle), _own_probes(bundle)
+    examination = examine(key, answers, own)
     _check_groups(examination, bundle.lines(PROBES))
     z, again = stored_scores(bundle)[0], examination.scores()
     need(z.shape == again.shape, f"{POOL}: there are other scores than the answers give")
@@ -77,7 +78,8 @@ def _from_scratch(bundle: Bundle) -> str:
     apart = float(np.nanmax(np.abs(z - again)))
     need(apart <= TOLERANCE, f"{POOL}: the scores differ by {apart:.2g} from those that the answers give")
     p_value = examination.test(again).p_value(key.provider_targets())
-    return f"scores agree within {apart:.1g}; p from scratch is {p_value:g}"
+    end = _end_of_asking(key, answers, own, len(examination.questions))
+    return f"scores agree within {apart:.1g}; p from scratch is {p_value:g}{end}"
 
 
 def _check_groups(examination: Examination, rows: list[dict[str, Any]]) -> None:
@@ -96,18 +98,15 @@ def _check_groups(examination: Examination, rows: list[dict[str, Any]]) -> None:
     need(found == stated, f"{PROBES}: the groups are not those of the committed hyperplanes")
 
 
-def _stop(bundle: Bundle) -> str:
+def _end_of_asking(key: Key, answers: Answers, own: TextSet | None, asked: int) -> str:
     """More than the usual number of texts are asked only where the answers to the usual ones call for it."""
-    key, answers = _opened_key(bundle), stored_answers(bundle)
-    asked = len(examine(key, answers, _own_probes(bundle)).questions)
     if isinstance(key.mark, RegionMark) or asked <= DEFAULT_BUDGET:
-        return f"{asked} texts, as many as were to be asked"
-    first = plan_questions(key, DEFAULT_BUDGET, _own_probes(bundle), seed=0)
-    axes = laid_out(key, first, answers.lookup).axes
+        return ""
+    axes = laid_out(key, plan_questions(key, DEFAULT_BUDGET, own, seed=0), answers.lookup).axes
     need(
         axes == "unknown", f"{PROBES}: {asked} texts were asked, but after {DEFAULT_BUDGET} there was no cause for more"
     )
-    return f"{asked} texts, because the axes did not match in the first {DEFAULT_BUDGET}"
+    return f"; {asked} texts were asked because the axes did not match in the first {DEFAULT_BUDGET}"
 
 
 def _own_probes(bundle: Bundle) -> TextSet | None:
@@ -136,7 +135,6 @@ CHECKS = (
     CheckRow("opened key", COMMITMENT, _key, needed=True),
     CheckRow("draw", COMMITMENT, _draw),
     CheckRow("from scratch", POOL, _from_scratch),
-    CheckRow("end of asking", PROBES, _stop),
     CheckRow("traces", TRACES, _traces, optional=True),
 )
 """What a court checks besides what an expert can."""

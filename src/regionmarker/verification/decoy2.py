@@ -1,8 +1,8 @@
 """The statistic decoy-2 for the graded mark: a score of every candidate for every carrier, no target known.
 
-Answers S (n, D') and clean vectors e (n, D) of the asked texts; everything is centred first. For each carrier, what it
-*pulls* in the answers is found by regression, after what the clean vectors explain has been taken out of both; the
-pull is compared with what every candidate's direction d_t would look like in the suspect's space.
+Answers S (n, D') at unit length and clean vectors e (n, D) of the asked texts; everything is centred first. For each
+carrier, what it *pulls* in the answers is found by regression, after what the clean vectors explain has been taken out
+of both; the pull is compared with what every candidate's direction d_t would look like in the suspect's space.
 
 A carrier can be looked at in two ways: as the provider sees it, c(u), or as the suspect sees it, c(u^), with u^
 predicted from the answers. Pairs use both views, singles one of them.
@@ -23,12 +23,11 @@ count, and standardised over all lists together.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from regionmarker.marks.graded import GradedMark
-from regionmarker.vectors import AnyArray, Doubles, Floats
+from regionmarker.vectors import AnyArray, Doubles, Floats, Integers
 from regionmarker.verification.clean_space import MATCHED, Ridge, matched_dimensions, solve
 
 STATISTIC = "decoy-2"
@@ -71,28 +70,27 @@ def graded_scores(mark: GradedMark, clean: AnyArray, answers: AnyArray, pool: An
     pool
         Clean embeddings of all candidates, (M, D).
     """
-    x, S = _centred(clean), _centred(answers)
+    x, S = _centred(clean), _centred(_unit(answers))
     u = mark.signed_distances(clean.astype(np.float64))
     carriers = _Carriers(mark, u, _cross_fitted(S, u), x, S)
     meaning = (pool - mark.mean) @ mark.components[:_MEANING].T
-    correlation = _correlation(x, S)
-    matched = _match(correlation)
-    read = partial(_read_matched, correlation) if matched else _read_rotated
-    singles, pairs = read(mark, carriers, pool, meaning)
+    ours, theirs, sign, share = _paired_dimensions(x, S)
+    matched = share >= MATCHED
+    if matched:
+        singles, pairs = _read_matched(mark, carriers, (ours, theirs, sign), pool, meaning)
+    else:
+        singles, pairs = _read_rotated(mark, carriers, pool, meaning)
     return GradedScores(np.vstack([singles, pairs]), matched)
 
 
 def axes_match(x: AnyArray, S: AnyArray) -> bool:
     """Say whether the suspect's dimensions are the clean ones, in whatever order: most of them choose each other."""
-    return _match(_correlation(x, S))
+    return _paired_dimensions(x, S)[3] >= MATCHED
 
 
-def _match(correlation: AnyArray) -> bool:
-    return matched_dimensions(correlation)[3] >= MATCHED
-
-
-def _correlation(x: AnyArray, S: AnyArray) -> AnyArray:
-    return np.asarray(x.T @ S / (np.outer(np.linalg.norm(x, axis=0), np.linalg.norm(S, axis=0)) + _TINY))
+def _paired_dimensions(x: AnyArray, S: AnyArray) -> tuple[Integers, Integers, AnyArray, float]:
+    scale = np.outer(np.linalg.norm(x, axis=0), np.linalg.norm(S, axis=0)) + _TINY
+    return matched_dimensions(x.T @ S / scale)
 
 
 # ---- what a carrier pulls
@@ -150,9 +148,13 @@ def _regressed(carriers: Floats, S: Floats, ridge: float) -> Doubles:
 
 
 def _read_matched(
-    correlation: AnyArray, mark: GradedMark, carriers: _Carriers, pool: AnyArray, meaning: Doubles
+    mark: GradedMark,
+    carriers: _Carriers,
+    paired: tuple[Integers, Integers, AnyArray],
+    pool: AnyArray,
+    meaning: Doubles,
 ) -> tuple[Doubles, Doubles]:
-    ours, theirs, sign, _ = matched_dimensions(correlation)
+    ours, theirs, sign = paired
     space = Ridge(carriers.x[:, ours])
     candidates = mark.directions(pool)[:, ours]  # (M, d)
 
@@ -210,6 +212,10 @@ def _polar(matrix: Floats) -> Floats:
     """Return the nearest matrix with orthonormal rows or columns."""
     u, _, vt = np.linalg.svd(matrix, full_matrices=False)
     return np.asarray(u @ vt)
+
+
+def _unit(rows: AnyArray) -> Doubles:
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), _TINY), dtype=np.float64)
 
 
 def _centred(rows: AnyArray) -> Floats:

@@ -8,8 +8,9 @@ from regionmarker.benchmark.defenses import known_defenses, load_defense, look_o
 from regionmarker.errors import InputError
 
 
-def test_all_seven_are_known() -> None:
-    assert known_defenses()[:7] == ["none", "embmarker", "warden", "espew", "wet", "geomark", "regionmarker"]
+def test_all_nine_are_known() -> None:
+    rivals = ["none", "embmarker", "warden", "espew", "wet", "geomark"]
+    assert known_defenses()[:9] == [*rivals, "graded", "regionmarker", "published"]
 
 
 @pytest.mark.parametrize(

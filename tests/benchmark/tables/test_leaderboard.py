@@ -17,7 +17,7 @@ def test_claims_follow_from_the_rows(tables):
 def test_the_leaderboard_takes_the_best_setting_of_equal_utility(tables):
     lines = tables["leaderboard"].rows
     # Not strength=0.3, which catches more and costs three points.
-    assert [(line[1], line[3]) for line in lines] == [("WET", "0.75"), ("RegionMarker", "0.75")]
+    assert [(line[1], line[3]) for line in lines] == [("WET", "0.75"), ("RegionMarker 0.1", "0.75")]
 
 
 def test_a_dear_mark_ranks_behind(result_row):

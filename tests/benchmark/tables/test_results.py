@@ -19,6 +19,6 @@ def test_attacks_that_differ_by_their_seed_alone_are_one(rows):
 def test_other_thieves_and_numbers_of_queries_are_not_averaged_in(rows, result_row):
     more = [result_row("regionmarker", queries=9, p=0.9), result_row("regionmarker", stealer="other", p=0.9)]
     tables = {table.name: table for table in make_tables(rows + more)}
-    assert column(tables["main-sst2"], ("RegionMarker", "none"), "caught at 1e-3") == ("2 of 2",)
+    assert column(tables["main-sst2"], ("RegionMarker 0.1", "none"), "caught at 1e-3") == ("2 of 2",)
     assert ("none, other", "4000") in [line[:2] for line in tables["attacks-sst2"].rows]
     assert "sweep-queries" not in tables

@@ -202,7 +202,7 @@ def label(spec: str) -> str:
     Examples
     --------
     >>> label("regionmarker:pool=512,reducer=svd"), label("wet:pool=2048")
-    ('RegionMarker reducer=svd', 'WET')
+    ('RegionMarker 0.1 reducer=svd', 'WET')
     """
     return " ".join([title(spec.partition(":")[0]), *_served_settings(spec)])
 
