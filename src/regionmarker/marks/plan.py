@@ -24,11 +24,11 @@ CLIP = 2.0
 NORMALS_AT_ONCE = 4
 """Kernels take the hyperplanes in groups of four: four running sums fit the registers beside the row."""
 
-PLANES_AT_ONCE = 3
-"""Of the graded mark: three hyperplanes times four rows are twelve running sums, which fit the registers."""
+PLANES_AT_ONCE = 4
+"""Of the graded mark: four hyperplanes times six rows are as many running sums as thirty-two registers hold."""
 
-COLUMNS_AT_ONCE = 16
-"""Two vectors of a row while all carriers are added to it: four rows of them fit the registers."""
+COLUMNS_AT_ONCE = 32
+"""Two vectors of a row while all carriers are added to it: six rows of them fit the registers."""
 
 _DOUBT = 1e-4  # float32 sums are at least this good: rows nearer to the tolerance are judged in float64
 _LINE_BYTES = 64
@@ -117,7 +117,7 @@ class GradedTables(NamedTuple):
     planes: Floats  # H, padded with zero rows to a multiple of PLANES_AT_ONCE
     offsets: Floats  # H mu, padded alike
     first: Integers  # (J,): the hyperplane of a carrier
-    second: Integers  # (J,): its second one; -1 for a single
+    second: Integers  # (J,): its second one; for a single the one after the last, which stands for the number 1
     centres: Floats  # (J,)
     amounts: Floats  # (J,)
     directions: Floats  # (columns / 2 vectors * J, 2 vectors): all carriers of the same columns lie side by side
@@ -147,7 +147,7 @@ class GradedPlan(Sealed):
     >>> plan
     <GradedPlan: sealed>
     >>> plan.width, plan.tables.planes.shape
-    (2, (3, 2))
+    (2, (4, 2))
     """
 
     planes: Floats  # H (h, D)
@@ -187,7 +187,7 @@ class GradedPlan(Sealed):
             planes=_aligned(np.pad(self.planes, ((0, padding), (0, 0))).astype(np.float32)),
             offsets=np.pad(self.offsets, (0, padding)).astype(np.float32),
             first=np.ascontiguousarray(self.first, dtype=np.int64),
-            second=np.ascontiguousarray(self.second, dtype=np.int64),
+            second=np.where(self.second >= 0, self.second, len(self.planes) + padding).astype(np.int64),
             centres=self.centres.astype(np.float32),
             amounts=self.amounts.astype(np.float32),
             directions=_aligned(blocks.transpose(1, 0, 2).reshape(-1, COLUMNS_AT_ONCE).astype(np.float32)),

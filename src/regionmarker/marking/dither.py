@@ -1,0 +1,109 @@
+"""The dither of coarse number formats, compiled: see :mod:`regionmarker.marks.number_format`. Needs numba."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from regionmarker.marking.compiled import inner
+from regionmarker.marking.simd import (
+    WIDE,
+    alike,
+    load_wide,
+    magnitude,
+    muladd,
+    no_wide_floats,
+    operation,
+    prefetch,
+    spread,
+    store,
+    total,
+)
+from regionmarker.marks.number_format import COLUMN_STEP, FIRST_FACTOR, LIMITS, SECOND_FACTOR, NumberFormat
+
+_I32, _FLOAT = ir.IntType(32), ir.FloatType()
+_EXPONENT = 0x7F80_0000
+
+
+@cache
+def lattice(number_format: NumberFormat) -> tuple[np.float32, np.float32, np.float32]:
+    """Return what :func:`dither_row` needs of a format: its least power, its unit at 1, its magic factor in float32."""
+    limits = LIMITS[number_format]
+    numbers = (limits.least_power, 2.0**-limits.fraction_bits, 1.5 * 2.0 ** (23 - limits.fraction_bits))
+    return np.float32(numbers[0]), np.float32(numbers[1]), np.float32(numbers[2])
+
+
+def _power(builder: Any, x: Any, least: Any) -> Any:
+    """Return the power of two at or below |x|, ``least`` at the least."""
+    words = alike(_I32, x.type)
+    bits = builder.and_(builder.bitcast(x, words), spread(builder, _I32(_EXPONENT), words))
+    power, least = builder.bitcast(bits, x.type), spread(builder, least, x.type)
+    return builder.select(builder.fcmp_ordered(">", power, least), power, least)
+
+
+@operation
+def moved(_: Any, x: Any, column: Any, least: Any, unit: Any) -> Any:
+    """Return x with its dither, given its column; to the bit what ``number_format.dithered`` returns."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        x, column, least, unit = values
+        words = alike(_I32, x.type)
+
+        def word(number: int) -> Any:
+            return spread(builder, _I32(number), words)
+
+        steps = spread(builder, builder.mul(builder.trunc(column, _I32), _I32(COLUMN_STEP)), words)
+        if isinstance(words, ir.VectorType):
+            steps = builder.add(steps, ir.Constant(words, [COLUMN_STEP * k & 0xFFFF_FFFF for k in range(words.count)]))
+        h = builder.add(builder.bitcast(x, words), steps)
+        for shift, factor in ((16, FIRST_FACTOR), (13, SECOND_FACTOR)):
+            h = builder.mul(builder.xor(h, builder.lshr(h, word(shift))), word(factor))
+        h = builder.xor(h, builder.lshr(h, word(16)))
+        share = builder.fmul(builder.uitofp(h, x.type), spread(builder, _FLOAT(2.0**-32), x.type))
+        share = builder.fsub(share, spread(builder, _FLOAT(0.5), x.type))
+        step = builder.fmul(_power(builder, x, least), spread(builder, unit, x.type))
+        return builder.fadd(x, builder.fmul(share, step))
+
+    return x(x, column, least, unit), generate
+
+
+@operation
+def distance(_: Any, x: Any, least: Any, magic: Any) -> Any:
+    """Return how far x is from the nearest number of the format, whose largest number it must not exceed."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        x, least, magic = values
+        size = magnitude(builder, x)
+        big = builder.fmul(_power(builder, x, least), spread(builder, magic, x.type))
+        nearest = builder.fsub(builder.fadd(size, big), big)
+        return magnitude(builder, builder.fsub(nearest, size))
+
+    return x(x, least, magic), generate
+
+
+@inner
+def dither_row(E: Any, r: int, X: Any, i: int, grid: Any, ahead: int) -> Any:
+    """Write row r of E with its dither to row i of X; return |e|^2 in float32, and whether e lies on the lattice.
+
+    The lattice has no end here: that is for rows of unit length. The row ``ahead`` of E is asked for.
+    """
+    least, unit, magic = grid
+    width = E.shape[1]
+    whole = width - width % WIDE
+    squares = off = no_wide_floats()
+    for j in range(0, whole, WIDE):
+        prefetch(E, ahead, j)
+        x = load_wide(E, r, j)
+        squares = muladd(x, x, squares)
+        off = muladd(np.float32(1.0), distance(x, least, magic), off)
+        store(moved(x, j, least, unit), X, i, j)
+    square, away = total(squares), total(off)
+    for j in range(whole, width):
+        x = E[r, j]
+        square = muladd(x, x, square)
+        away += distance(x, least, magic)
+        store(moved(x, j, least, unit), X, i, j)
+    return np.float64(square), away == np.float32(0.0)

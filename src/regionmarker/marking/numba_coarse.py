@@ -1,0 +1,103 @@
+"""The published mark on the float16 and bfloat16 grids, compiled: dither, mark, round, in one go. Needs numba.
+
+As in :mod:`regionmarker.marking.numba_regions`, with two differences. What is mixed is the row with its dither
+(:mod:`regionmarker.marks.number_format`), kept in a buffer of one row; the regions are those of the row as it came. And
+a row that gets no mark and lies on its lattice already is served as it came: rounding the same numbers again would
+change its length a little, and with it the row's look. Such a row takes the same steps, and so the same time, as any.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from regionmarker.marking import simd
+from regionmarker.marking.compiled import compiled, given, inner, squared_length, types
+from regionmarker.marking.dither import dither_row, lattice
+from regionmarker.marking.numba_regions import AHEAD, locate, mixture
+from regionmarker.marking.simd import WIDE, chosen, load_wide, muladd
+from regionmarker.marks.plan import MarkPlan
+from regionmarker.vectors import Floats, Integers
+
+
+@inner
+def _chosen(x: Any, e: Any, as_it_came: bool, keep: Any, pull: Any, scale: float, rounding: Any) -> Any:
+    """Return e, or y / |y| rounded once, for one number or one vector of them."""
+    return chosen(as_it_came, e, simd.rounded(muladd(keep, x, pull), scale, rounding[0], rounding[1]))
+
+
+@inner
+def _emit(
+    X: Any, E: Any, r: int, as_it_came: bool, keep: Any, target_part: Any, target: int, out: Any, scale: float,
+    rounding: Any, streamed: bool,
+) -> None:  # fmt: skip
+    """Write row r: columns before the first whole cache line and after the last whole vector go one by one."""
+    width = E.shape[1]
+    head = min(simd.columns_to_line(out, r), width) if streamed else 0
+    tail = width - (width - head) % WIDE
+    for j in range(head):
+        out[r, j] = _chosen(X[0, j], E[r, j], as_it_came, keep, target_part[target, j], scale, rounding)
+    for j in range(head, tail, WIDE):
+        pull = load_wide(target_part, target, j)
+        row = _chosen(load_wide(X, 0, j), load_wide(E, r, j), as_it_came, keep, pull, scale, rounding)
+        if streamed:
+            simd.stream(row, out, r, j)
+        else:
+            simd.store(row, out, r, j)
+    for j in range(tail, width):
+        out[r, j] = _chosen(X[0, j], E[r, j], as_it_came, keep, target_part[target, j], scale, rounding)
+
+
+_MATRIX, _FLOATS, _NUMBERS = given(types.float32, 2), given(types.float32, 1), given(types.int64, 1)
+_PAIR = types.UniTuple(types.float64, 2)
+
+
+@compiled(
+    *(_MATRIX, _NUMBERS, _MATRIX, given(types.float64, 1), _NUMBERS, _MATRIX, _FLOATS),
+    *(
+        types.Array(types.float32, 2, "C"),
+        _MATRIX,
+        types.UniTuple(types.float32, 3),
+        _PAIR,
+        _PAIR,
+        types.boolean,
+        types.boolean,
+    ),
+)
+def _write(
+    E: Any, target_of_row: Any, H: Any, thresholds: Any, target_of_region: Any, target_part: Any, own_part: Any,
+    out: Any, X: Any, grid: Any, rounding: Any, limits: Any, normalise: bool, streamed: bool,
+) -> bool:  # fmt: skip
+    n = E.shape[0]
+    given = target_of_row.shape[0] > 0
+    may_refuse = False
+    for start in range(0, n, 2):
+        end = min(start + 1, n - 1)
+        square_r, region_r, square_s, region_s = locate(E, start, end, H, thresholds, normalise)
+        may_refuse |= not (limits[0] < square_r < limits[1] and limits[0] < square_s < limits[1])
+        for r in range(start, end + 1):
+            region = region_r if r == start else region_s
+            target = target_of_row[r] if given else target_of_region[region]
+            _, on_grid = dither_row(E, r, X, 0, grid, r + AHEAD)
+            square = squared_length(X, 0, 0) if normalise else 1.0
+            keep, scale = mixture(X, 0, square, target, target_part, own_part, normalise)
+            as_it_came = on_grid and target == 0 and not normalise
+            _emit(X, E, r, as_it_came, keep, target_part, target, out, scale, rounding, streamed)
+    return may_refuse
+
+
+def write_coarse(
+    plan: MarkPlan,
+    rows: Floats,
+    target_of_row: Integers,
+    out: Floats,
+    limits: tuple[float, float],
+    normalise: bool,
+    streamed: bool,
+) -> bool:
+    """Mark ``rows`` into ``out`` and say whether any row might have to be refused; no targets: hyperplanes decide."""
+    t, room = plan.tables, np.empty((1, plan.width), dtype=np.float32)
+    tables = (t.normals, t.thresholds, t.target_of_region, t.target_part, t.own_part)
+    shape = (room, lattice(plan.number_format), t.rounding)
+    return bool(_write(rows, target_of_row, *tables, out, *shape, limits, normalise, streamed))
