@@ -9,23 +9,25 @@ pytest.importorskip("numba", reason="numba is not installed")
 
 import numba
 
-from regionmarker.marking.dither import dither_row, lattice
+from regionmarker.marking.dither import distance, dither_row, lattice
 from regionmarker.marks.number_format import NumberFormat, dithered, in_format, round_to_format
 
 COARSE = [NumberFormat.float16, NumberFormat.bfloat16]
 
 
 @numba.njit
-def dither_all(E, X, grid, squares, on_grid):
+def dither_all(E, X, grid, squares, off):
     for r in range(E.shape[0]):
-        squares[r], on_grid[r] = dither_row(E, r, X, r, grid, r)
+        squares[r] = dither_row(E, r, X, r, grid)
+        for j in range(E.shape[1]):
+            off[r, j] = distance(E[r, j], grid[0], grid[2])
 
 
 def run(rows, grid):
     moved, squares = np.empty_like(rows), np.empty(len(rows))
-    on_grid = np.zeros(len(rows), dtype=np.bool_)
-    dither_all(rows, moved, lattice(grid), squares, on_grid)
-    return moved, squares, on_grid
+    off = np.empty_like(rows)
+    dither_all(rows, moved, lattice(grid), squares, off)
+    return moved, squares, off
 
 
 @pytest.mark.parametrize("grid", COARSE)
@@ -36,25 +38,18 @@ def test_it_equals_the_plain_one_to_the_bit(grid, width):
     rows[rng.random(rows.shape) < 0.1] = 0.0
     rows[::2] = round_to_format(rows[::2], grid)
     rows[7, 0] = np.float32(1e-40)  # not normal in any format
-    moved, squares, on_grid = run(rows, grid)
+    moved, squares, off = run(rows, grid)
     assert np.array_equal(moved.view(np.uint32), dithered(rows, grid).view(np.uint32))
-    assert np.array_equal(on_grid, in_format(rows, grid))
+    assert np.array_equal(off == 0.0, round_to_format(rows, grid) == rows)
+    assert np.array_equal((off == 0.0).all(axis=1), in_format(rows, grid))
     assert np.allclose(squares, (rows.astype(np.float64) ** 2).sum(axis=1), rtol=1e-5)
 
 
 @pytest.mark.parametrize("grid", COARSE)
-def test_one_number_off_the_lattice_is_enough(grid):
-    rows = np.full((37, 37), 0.125, dtype=np.float32)
-    np.fill_diagonal(rows, np.nextafter(np.float32(0.125), np.float32(1.0)))
-    rows[5] = 0.125
-    assert run(rows, grid)[2].tolist() == [row == 5 for row in range(37)]
-
-
-@pytest.mark.parametrize("grid", COARSE)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_not_finite_is_on_no_lattice(grid, bad):
-    rows = np.full((2, 32), 0.125, dtype=np.float32)
+def test_what_is_not_finite_is_on_no_lattice_and_has_no_length(grid, bad):
+    rows = np.full((2, 37), 0.125, dtype=np.float32)
     rows[1, 20] = bad
-    _, squares, on_grid = run(rows, grid)
-    assert on_grid.tolist() == [True, False]
-    assert not np.isfinite(squares[1])
+    _, squares, off = run(rows, grid)
+    assert np.array_equal(off != 0.0, ~np.isfinite(rows))
+    assert np.isfinite(squares).tolist() == [True, False]

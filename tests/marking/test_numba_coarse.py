@@ -34,6 +34,16 @@ def test_rows_without_a_mark_that_lie_on_the_lattice_come_back_as_they_came(grid
     assert in_format(served, grid).all()
 
 
+@pytest.mark.parametrize("grid", COARSE)
+def test_one_number_off_the_lattice_is_enough_to_be_rounded(grid):
+    plan, rows = make_plan(64, grid=grid), np.full((64, 64), 0.125, dtype=np.float32)
+    np.fill_diagonal(rows, np.nextafter(np.float32(0.125), np.float32(1.0)))
+    rows[5] = 0.125
+    served = engine.blend(plan, rows, np.zeros(64, dtype=np.int64))
+    assert np.array_equal(served, engine.blend(plan, rows, np.zeros(64, dtype=np.int64), using=NumpyEngine()))
+    assert (served == 0.125).all(axis=1).tolist() == [row == 5 for row in range(64)]
+
+
 @pytest.mark.parametrize("normalise", [False, True])
 @pytest.mark.parametrize("grid", COARSE)
 @pytest.mark.parametrize("width", [5, 37, 768])

@@ -17,7 +17,6 @@ from regionmarker.marking.simd import (
     muladd,
     no_wide_floats,
     operation,
-    prefetch,
     spread,
     store,
     total,
@@ -30,7 +29,7 @@ _EXPONENT = 0x7F80_0000
 
 @cache
 def lattice(number_format: NumberFormat) -> tuple[np.float32, np.float32, np.float32]:
-    """Return what :func:`dither_row` needs of a format: its least power, its unit at 1, its magic factor in float32."""
+    """Return what the others here need of a format: its least power, its unit at 1, its magic factor in float32."""
     limits = LIMITS[number_format]
     numbers = (limits.least_power, 2.0**-limits.fraction_bits, 1.5 * 2.0 ** (23 - limits.fraction_bits))
     return np.float32(numbers[0]), np.float32(numbers[1]), np.float32(numbers[2])
@@ -85,25 +84,18 @@ def distance(_: Any, x: Any, least: Any, magic: Any) -> Any:
 
 
 @inner
-def dither_row(E: Any, r: int, X: Any, i: int, grid: Any, ahead: int) -> Any:
-    """Write row r of E with its dither to row i of X; return |e|^2 in float32, and whether e lies on the lattice.
-
-    The lattice has no end here: that is for rows of unit length. The row ``ahead`` of E is asked for.
-    """
-    least, unit, magic = grid
+def dither_row(E: Any, r: int, X: Any, i: int, grid: Any) -> Any:
+    """Write row r of E with its dither to row i of X, and return |e|^2 in float32."""
+    least, unit, _ = grid
     width = E.shape[1]
     whole = width - width % WIDE
-    squares = off = no_wide_floats()
+    squares = no_wide_floats()
     for j in range(0, whole, WIDE):
-        prefetch(E, ahead, j)
         x = load_wide(E, r, j)
         squares = muladd(x, x, squares)
-        off = muladd(np.float32(1.0), distance(x, least, magic), off)
         store(moved(x, j, least, unit), X, i, j)
-    square, away = total(squares), total(off)
+    square = total(squares)
     for j in range(whole, width):
-        x = E[r, j]
-        square = muladd(x, x, square)
-        away += distance(x, least, magic)
-        store(moved(x, j, least, unit), X, i, j)
-    return np.float64(square), away == np.float32(0.0)
+        square = muladd(E[r, j], E[r, j], square)
+        store(moved(E[r, j], j, least, unit), X, i, j)
+    return np.float64(square)

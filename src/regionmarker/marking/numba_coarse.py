@@ -1,7 +1,7 @@
 """The published mark on the float16 and bfloat16 grids, compiled: dither, mark, round, in one go. Needs numba.
 
 As in :mod:`regionmarker.marking.numba_regions`, with two differences. What is mixed is the row with its dither
-(:mod:`regionmarker.marks.number_format`), kept in a buffer of one row; the regions are those of the row as it came. And
+(:mod:`regionmarker.marks.number_format`), and y is kept in a buffer of one row; the regions are those of the row as it came. And
 a row that gets no mark and lies on its lattice already is served as it came: rounding the same numbers again would
 change its length a little, and with it the row's look. Such a row takes the same steps, and so the same time, as any.
 """
@@ -14,39 +14,61 @@ import numpy as np
 
 from regionmarker.marking import simd
 from regionmarker.marking.compiled import compiled, given, inner, squared_length, types
-from regionmarker.marking.dither import dither_row, lattice
-from regionmarker.marking.numba_regions import AHEAD, locate, mixture
-from regionmarker.marking.simd import WIDE, chosen, load_wide, muladd
-from regionmarker.marks.plan import MarkPlan
+from regionmarker.marking.dither import distance, dither_row, lattice, moved
+from regionmarker.marking.numba_regions import AHEAD, locate
+from regionmarker.marking.simd import WIDE, chosen, load_wide, muladd, no_wide_doubles, no_wide_floats, prefetch, total
+from regionmarker.marks.plan import NOTHING_LEFT, MarkPlan
 from regionmarker.vectors import Floats, Integers
 
 
 @inner
-def _chosen(x: Any, e: Any, as_it_came: bool, keep: Any, pull: Any, scale: float, rounding: Any) -> Any:
-    """Return e, or y / |y| rounded once, for one number or one vector of them."""
-    return chosen(as_it_came, e, simd.rounded(muladd(keep, x, pull), scale, rounding[0], rounding[1]))
+def _mix(E: Any, r: int, X: Any, keep: Any, target_part: Any, target: int, grid: Any) -> Any:
+    """Write y = (1 - lambda) e + lambda w_r to X[0], e with its dither; return |y|^2, and whether e is on its lattice.
+
+    The lattice has no end here: that is for rows of unit length.
+    """
+    least, unit, magic = grid
+    width = E.shape[1]
+    whole = width - width % WIDE
+    off, low, high = no_wide_floats(), no_wide_doubles(), no_wide_doubles()
+    for j in range(0, whole, WIDE):
+        prefetch(E, r + AHEAD, j)
+        x = load_wide(E, r, j)
+        y = muladd(keep, moved(x, j, least, unit), load_wide(target_part, target, j))
+        off = muladd(np.float32(1.0), distance(x, least, magic), off)
+        low, high = simd.add_low_squares(low, y), simd.add_high_squares(high, y)
+        simd.store(y, X, 0, j)
+    square, away = total(low) + total(high), total(off)
+    for j in range(whole, width):
+        y = muladd(keep, moved(E[r, j], j, least, unit), target_part[target, j])
+        away += distance(E[r, j], least, magic)
+        square += np.float64(y) * np.float64(y)
+        simd.store(y, X, 0, j)
+    return square, away == np.float32(0.0)
 
 
 @inner
-def _emit(
-    X: Any, E: Any, r: int, as_it_came: bool, keep: Any, target_part: Any, target: int, out: Any, scale: float,
-    rounding: Any, streamed: bool,
-) -> None:  # fmt: skip
+def _chosen(y: Any, e: Any, as_it_came: bool, scale: float, rounding: Any) -> Any:
+    """Return e, or y / |y| rounded once, for one number or one vector of them."""
+    return chosen(as_it_came, e, simd.rounded(y, scale, rounding[0], rounding[1]))
+
+
+@inner
+def _emit(X: Any, E: Any, r: int, as_it_came: bool, out: Any, scale: float, rounding: Any, streamed: bool) -> None:
     """Write row r: columns before the first whole cache line and after the last whole vector go one by one."""
     width = E.shape[1]
     head = min(simd.columns_to_line(out, r), width) if streamed else 0
     tail = width - (width - head) % WIDE
     for j in range(head):
-        out[r, j] = _chosen(X[0, j], E[r, j], as_it_came, keep, target_part[target, j], scale, rounding)
+        out[r, j] = _chosen(X[0, j], E[r, j], as_it_came, scale, rounding)
     for j in range(head, tail, WIDE):
-        pull = load_wide(target_part, target, j)
-        row = _chosen(load_wide(X, 0, j), load_wide(E, r, j), as_it_came, keep, pull, scale, rounding)
+        row = _chosen(load_wide(X, 0, j), load_wide(E, r, j), as_it_came, scale, rounding)
         if streamed:
             simd.stream(row, out, r, j)
         else:
             simd.store(row, out, r, j)
     for j in range(tail, width):
-        out[r, j] = _chosen(X[0, j], E[r, j], as_it_came, keep, target_part[target, j], scale, rounding)
+        out[r, j] = _chosen(X[0, j], E[r, j], as_it_came, scale, rounding)
 
 
 _MATRIX, _FLOATS, _NUMBERS = given(types.float32, 2), given(types.float32, 1), given(types.int64, 1)
@@ -79,11 +101,15 @@ def _write(
         for r in range(start, end + 1):
             region = region_r if r == start else region_s
             target = target_of_row[r] if given else target_of_region[region]
-            _, on_grid = dither_row(E, r, X, 0, grid, r + AHEAD)
-            square = squared_length(X, 0, 0) if normalise else 1.0
-            keep, scale = mixture(X, 0, square, target, target_part, own_part, normalise)
+            keep = own_part[target]
+            if normalise:
+                dither_row(E, r, X, 0, grid)
+                keep = np.float32(keep / np.sqrt(squared_length(X, 0, 0)))
+            square, on_grid = _mix(E, r, X, keep, target_part, target, grid)
+            if square < NOTHING_LEFT:  # e = -w at lambda = 1/2: the target is as good a direction as any
+                square, on_grid = _mix(E, r, X, np.float32(0.0), target_part, target, grid)
             as_it_came = on_grid and target == 0 and not normalise
-            _emit(X, E, r, as_it_came, keep, target_part, target, out, scale, rounding, streamed)
+            _emit(X, E, r, as_it_came, out, 1.0 / np.sqrt(square), rounding, streamed)
     return may_refuse
 
 

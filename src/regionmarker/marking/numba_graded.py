@@ -133,7 +133,7 @@ def _emit(y: Any, i: int, out: Any, r: int, scale: float, rounding: Any, coarse:
 def _prepare(E: Any, r: int, X: Any, i: int, grid: Any, bounds: Any, coarse: bool, normalise: bool) -> Any:
     """Do pass 1 for row r: return what makes it unit long, and whether it might have to be refused."""
     if coarse:
-        quick, _ = dither_row(E, r, X, i, grid, r + _ROWS_AT_ONCE)
+        quick = dither_row(E, r, X, i, grid)
         square = squared_length(X, i, i) if normalise else quick
         doubtful = not (bounds[0] < quick < bounds[1] and bounds[0] < square < bounds[1])
     else:

@@ -98,7 +98,7 @@ def locate(E: Any, r: int, s: int, H: Any, thresholds: Any, normalise: bool) -> 
 
 
 @inner
-def mixed_square(E: Any, r: int, keep: Any, target_part: Any, target: int) -> Any:
+def _mixed_square(E: Any, r: int, keep: Any, target_part: Any, target: int) -> Any:
     """Return |y|^2 in float64 of y = (1 - lambda) e + lambda w_r in float32."""
     width = E.shape[1]
     whole = width - width % (2 * WIDTH)
@@ -115,17 +115,6 @@ def mixed_square(E: Any, r: int, keep: Any, target_part: Any, target: int) -> An
         y = np.float64(muladd(keep, E[r, j], target_part[target, j]))
         square += y * y
     return square
-
-
-@inner
-def mixture(E: Any, r: int, square: float, target: int, target_part: Any, own_part: Any, normalise: bool) -> Any:
-    """Return 1 - lambda and 1 / |y| for row r, whose squared length is given."""
-    keep = np.float32(own_part[target] / np.sqrt(square)) if normalise else own_part[target]
-    mixed = mixed_square(E, r, keep, target_part, target)
-    if mixed < NOTHING_LEFT:  # e = -w at lambda = 1/2: the target is as good a direction as any
-        keep = np.float32(0.0)
-        mixed = mixed_square(E, r, keep, target_part, target)
-    return keep, 1.0 / np.sqrt(mixed)
 
 
 @inner
@@ -156,8 +145,12 @@ def _mark_row(
     normalise: bool, streamed: bool,
 ) -> None:  # fmt: skip
     """Do passes 2 and 3 on row r."""
-    keep, scale = mixture(E, r, square, target, target_part, own_part, normalise)
-    _emit(E, r, keep, target_part, target, out, scale, streamed)
+    keep = np.float32(own_part[target] / np.sqrt(square)) if normalise else own_part[target]
+    mixed = _mixed_square(E, r, keep, target_part, target)
+    if mixed < NOTHING_LEFT:  # e = -w at lambda = 1/2: the target is as good a direction as any
+        keep = np.float32(0.0)
+        mixed = _mixed_square(E, r, keep, target_part, target)
+    _emit(E, r, keep, target_part, target, out, 1.0 / np.sqrt(mixed), streamed)
 
 
 @compiled(
