@@ -9,7 +9,7 @@ pytest.importorskip("numba", reason="numba is not installed")
 
 import numba
 
-from regionmarker.marking.dither import distance, dither_row, lattice
+from regionmarker.marking.dither import distance, dither_row, lattice, rounded
 from regionmarker.marks.number_format import NumberFormat, dithered, in_format, round_to_format
 
 COARSE = [NumberFormat.float16, NumberFormat.bfloat16]
@@ -53,3 +53,27 @@ def test_what_is_not_finite_is_on_no_lattice_and_has_no_length(grid, bad):
     _, squares, off = run(rows, grid)
     assert np.array_equal(off != 0.0, ~np.isfinite(rows))
     assert np.isfinite(squares).tolist() == [True, False]
+
+
+@numba.njit
+def round_all(y, scale, grid, out):
+    for i in range(y.shape[0]):
+        out[i] = rounded(y[i], scale, grid)
+
+
+@pytest.mark.parametrize("grid", COARSE)
+def test_a_product_is_rounded_once_even_where_float32_would_see_a_tie(grid):
+    """Numbers whose product with the scale lies within a few float32 steps of the middle between two of the format."""
+    rng = np.random.default_rng(0)
+    fraction = {NumberFormat.float16: 10, NumberFormat.bfloat16: 7}[grid]
+    middles = (rng.integers(2**fraction, 2 ** (fraction + 1), 20_000) + 0.5) * 2.0 ** -rng.integers(15, 24, 20_000)
+    wrong_by_way_of_float32 = 0
+    for scale in (1.0, 1.0 + 3e-8, 0.9871234567891234, 1.0630147523441125):
+        for sign in (1.0, -1.0):
+            y = (sign * middles / scale).astype(np.float32)
+            y = np.concatenate([y, np.nextafter(y, np.float32(1.0)), np.nextafter(y, np.float32(-1.0))])
+            found, exact = np.empty_like(y), y.astype(np.float64) * scale
+            round_all(y, scale, lattice(grid), found)
+            assert np.array_equal(found.view(np.uint32), round_to_format(exact, grid).view(np.uint32))
+            wrong_by_way_of_float32 += (round_to_format(exact.astype(np.float32), grid) != found).sum()
+    assert wrong_by_way_of_float32 > 1000

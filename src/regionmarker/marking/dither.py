@@ -1,4 +1,4 @@
-"""The dither of coarse number formats, compiled: see :mod:`regionmarker.marks.number_format`. Needs numba."""
+"""Dither and rounding of coarse number formats, compiled: see :mod:`regionmarker.marks.number_format`. Needs numba."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from regionmarker.marking import simd
 from regionmarker.marking.compiled import inner
 from regionmarker.marking.simd import (
     WIDE,
@@ -17,6 +18,7 @@ from regionmarker.marking.simd import (
     muladd,
     no_wide_floats,
     operation,
+    power_below,
     spread,
     store,
     total,
@@ -24,23 +26,14 @@ from regionmarker.marking.simd import (
 from regionmarker.marks.number_format import COLUMN_STEP, FIRST_FACTOR, LIMITS, SECOND_FACTOR, NumberFormat
 
 _I32, _FLOAT = ir.IntType(32), ir.FloatType()
-_EXPONENT = 0x7F80_0000
 
 
 @cache
 def lattice(number_format: NumberFormat) -> tuple[np.float32, np.float32, np.float32]:
-    """Return what the others here need of a format: its least power, its unit at 1, its magic factor in float32."""
+    """Return what compiled code needs of a format: its least power, its unit at 1, its magic factor in float32."""
     limits = LIMITS[number_format]
     numbers = (limits.least_power, 2.0**-limits.fraction_bits, 1.5 * 2.0 ** (23 - limits.fraction_bits))
     return np.float32(numbers[0]), np.float32(numbers[1]), np.float32(numbers[2])
-
-
-def _power(builder: Any, x: Any, least: Any) -> Any:
-    """Return the power of two at or below |x|, ``least`` at the least."""
-    words = alike(_I32, x.type)
-    bits = builder.and_(builder.bitcast(x, words), spread(builder, _I32(_EXPONENT), words))
-    power, least = builder.bitcast(bits, x.type), spread(builder, least, x.type)
-    return builder.select(builder.fcmp_ordered(">", power, least), power, least)
 
 
 @operation
@@ -63,7 +56,7 @@ def moved(_: Any, x: Any, column: Any, least: Any, unit: Any) -> Any:
         h = builder.xor(h, builder.lshr(h, word(16)))
         share = builder.fmul(builder.uitofp(h, x.type), spread(builder, _FLOAT(2.0**-32), x.type))
         share = builder.fsub(share, spread(builder, _FLOAT(0.5), x.type))
-        step = builder.fmul(_power(builder, x, least), spread(builder, unit, x.type))
+        step = builder.fmul(power_below(builder, x, least), spread(builder, unit, x.type))
         return builder.fadd(x, builder.fmul(share, step))
 
     return x(x, column, least, unit), generate
@@ -76,7 +69,7 @@ def distance(_: Any, x: Any, least: Any, magic: Any) -> Any:
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         x, least, magic = values
         size = magnitude(builder, x)
-        big = builder.fmul(_power(builder, x, least), spread(builder, magic, x.type))
+        big = builder.fmul(power_below(builder, x, least), spread(builder, magic, x.type))
         nearest = builder.fsub(builder.fadd(size, big), big)
         return magnitude(builder, builder.fsub(nearest, size))
 
@@ -99,3 +92,10 @@ def dither_row(E: Any, r: int, X: Any, i: int, grid: Any) -> Any:
         square = muladd(E[r, j], E[r, j], square)
         store(moved(E[r, j], j, least, unit), X, i, j)
     return np.float64(square)
+
+
+@inner
+def rounded(y: Any, scale: float, grid: Any) -> Any:
+    """Return ``y scale``, rounded once to the number format, for one number or one vector of them."""
+    high = np.float32(scale)
+    return simd.rounded(y, high, np.float32(scale - np.float64(high)), grid[0], grid[2])

@@ -1,8 +1,8 @@
 """The published mark on the float16 and bfloat16 grids, compiled: dither, mark, round, in one go. Needs numba.
 
 As in :mod:`regionmarker.marking.numba_regions`, with two differences. What is mixed is the row with its dither
-(:mod:`regionmarker.marks.number_format`), and y is kept in a buffer of one row; the regions are those of the row as it came. And
-a row that gets no mark and lies on its lattice already is served as it came: rounding the same numbers again would
+(:mod:`regionmarker.marks.number_format`), and y waits in a buffer; the regions are those of the row as it came. And a
+row that gets no mark and lies on its lattice already is served as it came: rounding the same numbers again would
 change its length a little, and with it the row's look. Such a row takes the same steps, and so the same time, as any.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from regionmarker.marking import simd
 from regionmarker.marking.compiled import compiled, given, inner, squared_length, types
-from regionmarker.marking.dither import distance, dither_row, lattice, moved
+from regionmarker.marking.dither import distance, dither_row, lattice, moved, rounded
 from regionmarker.marking.numba_regions import AHEAD, locate
 from regionmarker.marking.simd import WIDE, chosen, load_wide, muladd, no_wide_doubles, no_wide_floats, prefetch, total
 from regionmarker.marks.plan import NOTHING_LEFT, MarkPlan
@@ -48,48 +48,40 @@ def _mix(E: Any, r: int, X: Any, keep: Any, target_part: Any, target: int, grid:
 
 
 @inner
-def _chosen(y: Any, e: Any, as_it_came: bool, scale: float, rounding: Any) -> Any:
+def _chosen(y: Any, e: Any, as_it_came: bool, scale: float, grid: Any) -> Any:
     """Return e, or y / |y| rounded once, for one number or one vector of them."""
-    return chosen(as_it_came, e, simd.rounded(y, scale, rounding[0], rounding[1]))
+    return chosen(as_it_came, e, rounded(y, scale, grid))
 
 
 @inner
-def _emit(X: Any, E: Any, r: int, as_it_came: bool, out: Any, scale: float, rounding: Any, streamed: bool) -> None:
+def _emit(X: Any, E: Any, r: int, as_it_came: bool, out: Any, scale: float, grid: Any, streamed: bool) -> None:
     """Write row r: columns before the first whole cache line and after the last whole vector go one by one."""
     width = E.shape[1]
     head = min(simd.columns_to_line(out, r), width) if streamed else 0
     tail = width - (width - head) % WIDE
     for j in range(head):
-        out[r, j] = _chosen(X[0, j], E[r, j], as_it_came, scale, rounding)
+        out[r, j] = _chosen(X[0, j], E[r, j], as_it_came, scale, grid)
     for j in range(head, tail, WIDE):
-        row = _chosen(load_wide(X, 0, j), load_wide(E, r, j), as_it_came, scale, rounding)
+        row = _chosen(load_wide(X, 0, j), load_wide(E, r, j), as_it_came, scale, grid)
         if streamed:
             simd.stream(row, out, r, j)
         else:
             simd.store(row, out, r, j)
     for j in range(tail, width):
-        out[r, j] = _chosen(X[0, j], E[r, j], as_it_came, scale, rounding)
+        out[r, j] = _chosen(X[0, j], E[r, j], as_it_came, scale, grid)
 
 
 _MATRIX, _FLOATS, _NUMBERS = given(types.float32, 2), given(types.float32, 1), given(types.int64, 1)
-_PAIR = types.UniTuple(types.float64, 2)
 
 
 @compiled(
     *(_MATRIX, _NUMBERS, _MATRIX, given(types.float64, 1), _NUMBERS, _MATRIX, _FLOATS),
-    *(
-        types.Array(types.float32, 2, "C"),
-        _MATRIX,
-        types.UniTuple(types.float32, 3),
-        _PAIR,
-        _PAIR,
-        types.boolean,
-        types.boolean,
-    ),
+    *(types.Array(types.float32, 2, "C"), _MATRIX, types.UniTuple(types.float32, 3), types.UniTuple(types.float64, 2)),
+    *(types.boolean, types.boolean),
 )
 def _write(
     E: Any, target_of_row: Any, H: Any, thresholds: Any, target_of_region: Any, target_part: Any, own_part: Any,
-    out: Any, X: Any, grid: Any, rounding: Any, limits: Any, normalise: bool, streamed: bool,
+    out: Any, X: Any, grid: Any, limits: Any, normalise: bool, streamed: bool,
 ) -> bool:  # fmt: skip
     n = E.shape[0]
     given = target_of_row.shape[0] > 0
@@ -109,7 +101,7 @@ def _write(
             if square < NOTHING_LEFT:  # e = -w at lambda = 1/2: the target is as good a direction as any
                 square, on_grid = _mix(E, r, X, np.float32(0.0), target_part, target, grid)
             as_it_came = on_grid and target == 0 and not normalise
-            _emit(X, E, r, as_it_came, out, 1.0 / np.sqrt(square), rounding, streamed)
+            _emit(X, E, r, as_it_came, out, 1.0 / np.sqrt(square), grid, streamed)
     return may_refuse
 
 
@@ -125,5 +117,5 @@ def write_coarse(
     """Mark ``rows`` into ``out`` and say whether any row might have to be refused; no targets: hyperplanes decide."""
     t, room = plan.tables, np.empty((1, plan.width), dtype=np.float32)
     tables = (t.normals, t.thresholds, t.target_of_region, t.target_part, t.own_part)
-    shape = (room, lattice(plan.number_format), t.rounding)
-    return bool(_write(rows, target_of_row, *tables, out, *shape, limits, normalise, streamed))
+    grid = lattice(plan.number_format)
+    return bool(_write(rows, target_of_row, *tables, out, room, grid, limits, normalise, streamed))

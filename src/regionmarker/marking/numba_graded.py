@@ -19,7 +19,7 @@ import numpy as np
 
 from regionmarker.marking import simd, tiles
 from regionmarker.marking.compiled import STREAM_BYTES, compiled, given, inner, served, squared_length, types
-from regionmarker.marking.dither import dither_row, lattice
+from regionmarker.marking.dither import dither_row, lattice, rounded
 from regionmarker.marking.simd import WIDE, load_wide, muladd, no_wide_doubles, no_wide_floats, total
 from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.plan import CLIP, COLUMNS_AT_ONCE, NOTHING_LEFT, PLANES_AT_ONCE, GradedPlan, certain_squares
@@ -103,30 +103,30 @@ def _mix(X: Any, r: int, rows: int, E: Any, ahead: int, directions: Any, tail: A
 
 
 @inner
-def _served(y: Any, nothing: Any, scale: float, rounding: Any, coarse: bool) -> Any:
+def _served(y: Any, nothing: Any, scale: float, grid: Any, coarse: bool) -> Any:
     """Return y / |y|, rounded once to the number format, for one number or one vector of them."""
     if coarse:
-        return simd.rounded(y, scale, rounding[0], rounding[1])
+        return rounded(y, scale, grid)
     return served(y, np.float32(1.0), nothing, scale)
 
 
 @inner
-def _emit(y: Any, i: int, out: Any, r: int, scale: float, rounding: Any, coarse: bool, streamed: bool) -> None:
+def _emit(y: Any, i: int, out: Any, r: int, scale: float, grid: Any, coarse: bool, streamed: bool) -> None:
     """Write y / |y| of one row, past the cache or not."""
     width = y.shape[1]
     nothing = np.float32(0.0)
     head = min(simd.columns_to_line(out, r), width) if streamed else 0
     tail = width - (width - head) % WIDE
     for j in range(head):
-        out[r, j] = _served(y[i, j], nothing, scale, rounding, coarse)
+        out[r, j] = _served(y[i, j], nothing, scale, grid, coarse)
     for j in range(head, tail, WIDE):
-        row = _served(load_wide(y, i, j), no_wide_floats(), scale, rounding, coarse)
+        row = _served(load_wide(y, i, j), no_wide_floats(), scale, grid, coarse)
         if streamed:
             simd.stream(row, out, r, j)
         else:
             simd.store(row, out, r, j)
     for j in range(tail, width):
-        out[r, j] = _served(y[i, j], nothing, scale, rounding, coarse)
+        out[r, j] = _served(y[i, j], nothing, scale, grid, coarse)
 
 
 @inner
@@ -143,17 +143,17 @@ def _prepare(E: Any, r: int, X: Any, i: int, grid: Any, bounds: Any, coarse: boo
 
 
 _MATRIX, _FLOATS, _COUNTS = given(types.float32, 2), given(types.float32, 1), given(types.int64, 1)
-_ROOM, _PAIR = types.Array(types.float32, 2, "C"), types.UniTuple(types.float64, 2)
+_ROOM = types.Array(types.float32, 2, "C")
 
 
 @compiled(
     *(_MATRIX, _MATRIX, types.Tuple((_FLOATS, _COUNTS, _COUNTS, _FLOATS, _FLOATS)), _MATRIX, _MATRIX, _ROOM),
     *(types.Tuple((_ROOM, _ROOM, _ROOM, types.Array(types.float64, 2, "C"), _ROOM)), _MATRIX),
-    *(types.UniTuple(types.float32, 3), _PAIR, _PAIR, types.boolean, types.boolean, types.boolean),
+    *(types.UniTuple(types.float32, 3), types.UniTuple(types.float64, 2), types.boolean, types.boolean, types.boolean),
 )
 def _write(
-    E: Any, H: Any, carriers: Any, directions: Any, tail: Any, out: Any, room: Any, X: Any, grid: Any, rounding: Any,
-    bounds: Any, coarse: bool, normalise: bool, streamed: bool,
+    E: Any, H: Any, carriers: Any, directions: Any, tail: Any, out: Any, room: Any, X: Any, grid: Any, bounds: Any,
+    coarse: bool, normalise: bool, streamed: bool,
 ) -> bool:  # fmt: skip
     u, a, y, squares, units = room
     n = E.shape[0]
@@ -171,7 +171,7 @@ def _write(
         _mix(source, r, rows, E, start + rows, directions, tail, room)
         for i in range(rows):
             square = total(simd.load_doubles(squares, i, 0))
-            _emit(y, i, out, start + i, 1.0 / np.sqrt(max(square, NOTHING_LEFT)), rounding, coarse, streamed)
+            _emit(y, i, out, start + i, 1.0 / np.sqrt(max(square, NOTHING_LEFT)), grid, coarse, streamed)
         start += rows
     return may_refuse
 
@@ -190,7 +190,7 @@ def write_graded(plan: GradedPlan, rows: Floats, out: Floats, normalise: bool) -
     )
     dithered = np.empty((at_once if coarse else 0, plan.width), dtype=np.float32)
     carriers = (t.offsets, t.first, t.second, t.centres, t.amounts)
-    number_format = (lattice(plan.number_format), t.rounding, certain_squares(plan, normalise), coarse)
+    number_format = (lattice(plan.number_format), certain_squares(plan, normalise), coarse)
     return bool(
         _write(rows, t.planes, carriers, t.directions, t.tail, out, room, dithered, *number_format, normalise, streamed)
     )

@@ -21,7 +21,7 @@ WIDTH, WIDE = 8, 16
 LINE = 16  # float32 numbers in a cache line
 
 cgutils: Any = numba_cgutils  # typed in some versions of numba and not in others
-_EXPONENT = 0x7FF0_0000_0000_0000
+_EXPONENT = 0x7F80_0000
 _Type: Any = types.Type
 _Model: Any = models.PrimitiveModel
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
@@ -89,6 +89,14 @@ def fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
 def magnitude(builder: Any, x: Any) -> Any:
     """Return |x|."""
     return _call(builder, "fabs", x)
+
+
+def power_below(builder: Any, x: Any, least: Any) -> Any:
+    """Return the power of two at or below |x|, ``least`` at the least."""
+    words = alike(_I32, x.type)
+    bits = builder.and_(builder.bitcast(x, words), spread(builder, _I32(_EXPONENT), words))
+    power, least = builder.bitcast(bits, x.type), spread(builder, least, x.type)
+    return builder.select(builder.fcmp_ordered(">", power, least), power, least)
 
 
 def lanes_of(builder: Any, vector: Any, first: int, count: int) -> Any:
@@ -209,21 +217,31 @@ def scaled(_: Any, y: Any, high: Any, low: Any) -> Any:
 
 
 @operation
-def rounded(_: Any, y: Any, scale: Any, least_power: Any, magic: Any) -> Any:
-    """Return ``y scale``, rounded once from float64 to a coarser number format; see ``magic_factor``."""
+def rounded(_: Any, y: Any, high: Any, low: Any, least_power: Any, magic: Any) -> Any:
+    """Return ``y (high + low)``, rounded once to a coarser number format; see ``number_format.magic_factor``.
+
+    The product is first cut to float32 and its last bit set where anything was cut off ("round to odd"): that bit lies
+    far below those of the format, so rounding what is left rounds the whole product.
+    """
 
     def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        doubles, words = alike(_DOUBLE, values[0].type), alike(_I64, values[0].type)
-        scale, least_power, magic = (spread(builder, value, doubles) for value in values[1:])
-        x = builder.fmul(builder.fpext(values[0], doubles), scale)
-        exponent = builder.and_(builder.bitcast(x, words), spread(builder, _I64(_EXPONENT), words))
-        power = builder.bitcast(exponent, doubles)
-        power = builder.select(builder.fcmp_ordered(">", power, least_power), power, least_power)
-        big = builder.fmul(power, magic)
-        size = builder.fsub(builder.fadd(magnitude(builder, x), big), big)
-        return builder.fptrunc(_call(builder, "copysign", size, x), values[0].type)
+        y, (high, low, least_power, magic) = values[0], (spread(builder, value, values[0].type) for value in values[1:])
+        words = alike(_I32, y.type)
 
-    return y(y, scale, least_power, magic), generate
+        def word(number: int) -> Any:
+            return spread(builder, _I32(number), words)
+
+        product = fused(builder, high, y, builder.fmul(low, y))
+        rest = fused(builder, low, y, fused(builder, high, y, builder.fneg(product)))
+        bits, more = builder.bitcast(product, words), builder.bitcast(rest, words)
+        cut = builder.sext(builder.fcmp_unordered("!=", rest, ir.Constant(y.type, None)), words)  # -1 or 0
+        nearer = builder.and_(cut, builder.ashr(builder.xor(bits, more), word(31)))  # -1 where |product| is too large
+        odd = builder.bitcast(builder.or_(builder.add(bits, nearer), builder.and_(cut, word(1))), y.type)
+        big = builder.fmul(power_below(builder, odd, least_power), magic)
+        size = builder.fsub(builder.fadd(magnitude(builder, odd), big), big)
+        return _call(builder, "copysign", size, y)
+
+    return y(y, high, low, least_power, magic), generate
 
 
 @operation
