@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -11,20 +13,22 @@ from regionmarker.errors import InputError
 from regionmarker.marking import engine
 from regionmarker.marking.numba_graded import write_graded
 from regionmarker.marking.numpy_engine import NumpyEngine
-from regionmarker.marks.number_format import NumberFormat, in_format
+from regionmarker.marks.number_format import NumberFormat, in_format, round_to_format
 from regionmarker.marks.plan import CLIP, GradedPlan
 
 
-def make_plan(width: int, number_format: NumberFormat = NumberFormat.float32, planes: int = 10) -> GradedPlan:
+def make_plan(
+    width: int, number_format: NumberFormat = NumberFormat.float32, planes: int = 10, carriers: int = 12
+) -> GradedPlan:
     rng = np.random.default_rng(width)
-    directions = rng.standard_normal((12, width))
+    directions = rng.standard_normal((carriers, width))
     return GradedPlan(
         planes=rng.standard_normal((planes, width)).astype(np.float32),
         offsets=rng.standard_normal(planes) * 0.1,
-        first=np.arange(12) % planes,
-        second=np.where(np.arange(12) < 4, -1, (np.arange(12) * 7 + 3) % planes),
-        centres=rng.standard_normal(12) * 0.1,
-        amounts=rng.uniform(0.01, 0.03, 12),
+        first=np.arange(carriers) % planes,
+        second=np.where(np.arange(carriers) < 4, -1, (np.arange(carriers) * 7 + 3) % planes),
+        centres=rng.standard_normal(carriers) * 0.1,
+        amounts=rng.uniform(0.01, 0.03, carriers),
         directions=(directions / np.linalg.norm(directions, axis=1, keepdims=True)).astype(np.float32),
         number_format=number_format,
     )
@@ -55,34 +59,51 @@ def test_compiled_equals_plain_equals_formula(width, count, normalise):
     assert np.abs(compiled - plain).max() < 1e-6
 
 
-def test_a_row_does_not_depend_on_its_company_nor_on_where_it_is_written():
-    plan, rows = make_plan(301), unit_rows(11, 301)
-    together = engine.mark(plan, rows)
-    assert np.array_equal(together, np.vstack([engine.mark(plan, row[None]) for row in rows]))
+@pytest.mark.parametrize("normalise", [False, True])
+@pytest.mark.parametrize("number_format", list(NumberFormat))
+@pytest.mark.parametrize("width", [13, 301])
+def test_a_row_does_not_depend_on_its_company_nor_on_where_it_is_written(number_format, width, normalise):
+    plan, rows = make_plan(width, number_format), unit_rows(17, width)
+    mark = partial(engine.mark, plan, normalise=normalise)
+    together = mark(rows)
+    for size in (1, 2, 6, 7):  # six rows go together, the rest one by one
+        assert np.array_equal(together, np.vstack([mark(rows[start : start + size]) for start in range(0, 17, size)]))
     in_place = rows.copy()
-    assert engine.mark(plan, in_place, in_place) is in_place
+    assert mark(in_place, in_place) is in_place
     assert np.array_equal(in_place, together)
-    apart = np.zeros((22, 301), dtype=np.float32)
-    engine.mark(plan, rows, apart[::2])
+    apart = np.zeros((34, width), dtype=np.float32)
+    mark(rows, apart[::2])
     assert np.array_equal(apart[::2], together)
+    assert mark(rows[:0]).shape == (0, width)
 
 
-def test_large_outputs_that_bypass_the_cache_are_the_same(monkeypatch):
+@pytest.mark.parametrize("number_format", [NumberFormat.float32, NumberFormat.float16])
+@pytest.mark.parametrize("shift", [0, 1, 9])
+def test_large_outputs_that_bypass_the_cache_are_the_same_at_any_alignment(monkeypatch, number_format, shift):
     from regionmarker.marking import numba_graded
 
-    plan, rows = make_plan(203), unit_rows(60, 203)
+    plan, rows = make_plan(203, number_format), unit_rows(60, 203)
     small = engine.mark(plan, rows)
     monkeypatch.setattr(numba_graded, "STREAM_BYTES", 0)
-    streamed = np.empty_like(rows)
+    streamed = np.empty(60 * 203 + shift, dtype=np.float32)[shift:].reshape(60, 203)
     assert not write_graded(plan, rows, streamed, False)
     assert np.array_equal(streamed, small)
 
 
+@pytest.mark.parametrize("planes", [1, 4, 24, 33])
+def test_any_number_of_hyperplanes_and_a_tenants_carriers_beside_the_providers(planes):
+    plan, rows = make_plan(301, planes=planes, carriers=48), unit_rows(20, 301)
+    assert np.abs(engine.mark(plan, rows) - formula(plan, rows.astype(np.float64))).max() < 1e-6
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+@pytest.mark.parametrize("width", [96, 301])
 @pytest.mark.parametrize("number_format", list(NumberFormat))
-def test_every_number_is_in_the_format(number_format):
-    plan, rows = make_plan(96, number_format), unit_rows(200, 96)
-    served = engine.mark(plan, rows)
-    plain = engine.mark(plan, rows, using=NumpyEngine())
+def test_every_number_is_in_the_format(number_format, width, normalise):
+    plan, rows = make_plan(width, number_format), unit_rows(200, width)
+    rows = round_to_format(rows, number_format) if width == 96 else rows  # as upstreams serve them, or rescaled
+    served = engine.mark(plan, rows, normalise=normalise)
+    plain = engine.mark(plan, rows, normalise=normalise, using=NumpyEngine())
     assert in_format(served, number_format).all()
     if number_format is NumberFormat.float32:
         assert np.abs(served - plain).max() < 1e-6  # sums in another order: the last bits differ

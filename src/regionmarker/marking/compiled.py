@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from numba import types as numba_types
 
 from regionmarker.marking import simd
 from regionmarker.marking.simd import LINE, WIDTH, load, muladd, no_doubles, prefetch, total
+from regionmarker.marks import number_format, plan
 
 STREAM_BYTES = 1 << 23
 """Outputs from this size on bypass the cache, as a large memcpy does: they would push out what they are made from."""
@@ -35,15 +37,20 @@ def compiled(*signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile now, for read-only and writable arrays alike; keep the result where a cache can be written."""
 
     def compile_entry(function: Callable[..., Any]) -> Any:
-        # numba's cache watches the file of the function only, so the other files' digest goes into the name.
-        sources = b"".join(Path(file).read_bytes() for file in (simd.__file__, __file__))
-        function.__qualname__ += hashlib.sha256(sources).hexdigest()[:8]
+        function.__qualname__ += _digest()
         try:
             return _njit(signature, cache=True, **_OPTIONS)(function)
         except RuntimeError:  # cannot cache: no place is writable
             return _njit(signature, **_OPTIONS)(function)
 
     return compile_entry
+
+
+@cache
+def _digest() -> str:
+    """Tell versions of the sources apart: numba's cache watches the file of the compiled function only."""
+    files = [*sorted(Path(__file__).parent.glob("*.py")), Path(plan.__file__), Path(number_format.__file__)]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
 
 
 def given(dtype: Any, dimensions: int) -> Any:
@@ -69,10 +76,7 @@ def squared_length(E: Any, r: int, ahead: int) -> Any:
 
 
 @inner
-def served(x: Any, keep: Any, pull: Any, scale: float, rounding: Any) -> Any:
-    """Return y / |y|, rounded, for one number or one vector of them."""
-    y = muladd(keep, x, pull)
-    if rounding[1] > 0.0:
-        return simd.rounded(y, scale, rounding[0], rounding[1])
+def served(x: Any, keep: Any, pull: Any, scale: float) -> Any:
+    """Return y / |y|, rounded once, for one number or one vector of them."""
     high = np.float32(scale)
-    return simd.scaled(y, high, np.float32(scale - np.float64(high)))
+    return simd.scaled(muladd(keep, x, pull), high, np.float32(scale - np.float64(high)))

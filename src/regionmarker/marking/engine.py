@@ -13,7 +13,6 @@ import numpy as np
 
 from regionmarker.errors import InputError
 from regionmarker.marking.numpy_engine import NumpyEngine, is_bad, row_norms
-from regionmarker.marks.number_format import NumberFormat, in_format
 from regionmarker.marks.plan import GradedPlan, MarkPlan
 from regionmarker.vectors import NORM_TOLERANCE, AnyArray, Doubles, Floats, Integers, as_matrix, describe_bad_row
 
@@ -27,9 +26,6 @@ class Engine(Protocol):
     name: str
     any_size: bool  # takes arrays of any size at once
 
-    def dithered(self, rows: Floats, number_format: NumberFormat) -> Floats:
-        """Return the rows without the pattern of their number format, (n, D); see ``marks.number_format``."""
-
     def may_refuse(self, plan: MarkPlan | GradedPlan, rows: Floats, normalise: bool) -> bool:
         """Say whether any row might have to be refused; float64 decides."""
 
@@ -37,7 +33,11 @@ class Engine(Protocol):
         """Return the region numbers, (n,)."""
 
     def write(self, plan: MarkPlan, rows: Floats, target_of_row: Integers | None, out: Floats, normalise: bool) -> bool:
-        """Mark ``rows`` into ``out`` and say whether any row might have to be refused."""
+        """Mark ``rows`` into ``out`` and say whether any row might have to be refused.
+
+        On a coarse number format what is mixed is the row with its dither, and a row that gets no mark and lies on its
+        lattice is served as it came; see ``marks.number_format``. ``out`` may be ``rows``.
+        """
 
     def write_graded(self, plan: GradedPlan, rows: Floats, out: Floats, normalise: bool) -> bool:
         """Do the same by the graded mark."""
@@ -159,11 +159,14 @@ def _run(
     ):
         _refuse_bad_rows(plan, matrix, normalise)  # in place: nothing has been written yet
     may_refuse = False
-    for start, stop, rows in _blocks(engine, matrix, out, any_size=plan.number_format is NumberFormat.float32):
+    for start, stop, rows in _blocks(engine, matrix, out):
         target = out[start:stop]
         fit = target if target.flags.c_contiguous and target.flags.aligned else np.empty(target.shape, dtype=np.float32)
-        chosen = None if target_of_row is None else target_of_row[start:stop]
-        may_refuse |= _write(engine, plan, rows, chosen, fit, normalise)
+        if isinstance(plan, GradedPlan):
+            may_refuse |= engine.write_graded(plan, rows, fit, normalise)
+        else:
+            chosen = None if target_of_row is None else target_of_row[start:stop]
+            may_refuse |= engine.write(plan, rows, chosen, fit, normalise)
         if fit is not target:
             target[...] = fit
     if may_refuse:
@@ -175,41 +178,10 @@ def _run(
     return out
 
 
-def _write(
-    engine: Engine,
-    plan: MarkPlan | GradedPlan,
-    rows: Floats,
-    target_of_row: Integers | None,
-    out: Floats,
-    normalise: bool,
-) -> bool:
-    """Mark one block; rows of a coarse number format are dithered first, see :mod:`regionmarker.marks.number_format`.
-
-    A row that gets no mark and lies on its lattice already is served as it came: rounding the same numbers again would
-    change its length a little, and with it the row's look. The graded mark leaves no such row.
-    """
-    coarse = plan.number_format is not NumberFormat.float32
-    may_refuse = coarse and engine.may_refuse(plan, rows, normalise)
-    if isinstance(plan, GradedPlan):
-        mixed = engine.dithered(rows, plan.number_format) if coarse else rows
-        return engine.write_graded(plan, mixed, out, normalise) or may_refuse
-    if not coarse:
-        return engine.write(plan, rows, target_of_row, out, normalise)
-    if target_of_row is None:
-        target_of_row = plan.target_of_region[engine.regions(plan, rows, normalise)]
-    kept = ((target_of_row == 0) & in_format(rows, plan.number_format) & (not normalise))[:, None]  # (n, 1)
-    clean = rows.copy() if np.may_share_memory(rows, out) else rows
-    engine.write(plan, engine.dithered(rows, plan.number_format), target_of_row, out, normalise)
-    np.copyto(out, clean, where=kept)
-    return may_refuse
-
-
-def _blocks(
-    engine: Engine, matrix: AnyArray, out: Floats | None = None, *, any_size: bool = True
-) -> Iterator[tuple[int, int, Floats]]:
+def _blocks(engine: Engine, matrix: AnyArray, out: Floats | None = None) -> Iterator[tuple[int, int, Floats]]:
     """Yield (start, stop, rows): one block where the engine can take the arrays as they are, else small copies."""
     direct = matrix.dtype == np.float32 and matrix.flags.c_contiguous and matrix.flags.aligned
-    if direct and any_size and engine.any_size and (out is None or (out.flags.c_contiguous and out.flags.aligned)):
+    if direct and engine.any_size and (out is None or (out.flags.c_contiguous and out.flags.aligned)):
         yield 0, len(matrix), matrix
         return
     step = max(1, BLOCK_BYTES // (4 * matrix.shape[1]))

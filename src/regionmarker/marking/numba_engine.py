@@ -1,252 +1,42 @@
-"""The fused kernel: one read and one write of the matrix, and everything between them in cache. Needs numba.
-
-For every row e, in three passes over numbers that the first pass has brought into cache:
-
-1. H_i . e and |e|^2, float32: which region, which target, is the row fit to be marked;
-2. y = (1 - lambda) e + lambda w_r in float32, and |y|^2 in float64 (eq. 3);
-3. y / |y|, rounded once to the number format.
-
-Pass 3 divides by the length of y as float32 holds it, so a served row is the normalised form of some float32 vector
-whether it carries a mark or not, and its own length is off by the rounding of pass 3 alone. On the float32 grid pass 3
-needs no float64: with s = 1/|y| split into s_hi + s_lo, fma(s_hi, y, s_lo y) is y s rounded once.
-
-Speed is bandwidth: rows go two by two so that H is read half as often, each pass prefetches its part of the next two,
-and large outputs bypass the cache. The vectors are spelled out in :mod:`regionmarker.marking.simd`: what numba makes of
-plain loops is slower, and a spelled-out sum has one order, whatever the batch. Nothing branches on marks.
-"""
+"""The compiled engine: which kernel marks which plan. Needs numba."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from regionmarker.marking import simd
-from regionmarker.marking.compiled import STREAM_BYTES, compiled, given, inner, served, squared_length, types
-from regionmarker.marking.simd import LINE, WIDTH, load, muladd, no_doubles, no_floats, prefetch, total
-from regionmarker.marks.number_format import (
-    COLUMN_STEP,
-    FIRST_FACTOR,
-    LIMITS,
-    SECOND_FACTOR,
-    NumberFormat,
-    powers_below,
-)
-from regionmarker.marks.plan import NORMALS_AT_ONCE, NOTHING_LEFT, GradedPlan, MarkPlan, certain_squares
+from regionmarker.marking.compiled import STREAM_BYTES
+from regionmarker.marking.numba_regions import any_doubtful, find_regions, write_regions
+from regionmarker.marks.number_format import NumberFormat
+from regionmarker.marks.plan import GradedPlan, MarkPlan, certain_squares
 from regionmarker.vectors import Floats, Integers
 
 _NO_TARGETS = np.zeros(0, dtype=np.int64)
-_AHEAD = 2  # rows: what is prefetched is the next pair
-
-_ROWS, _NUMBERS, _TABLE = given(types.float32, 2), given(types.int64, 1), given(types.float32, 2)
-_FLAG, _NUMBER = types.boolean, types.float64
-
-
-@inner
-def _project(E: Any, r: int, s: int, H: Any, g: int) -> Any:
-    """Return four projections and the squared length of row r, and the same of row s, in float32."""
-    width = E.shape[1]
-    whole = width - width % WIDTH
-    a0 = a1 = a2 = a3 = a4 = b0 = b1 = b2 = b3 = b4 = no_floats()
-    for j in range(0, whole, WIDTH):
-        if j & (4 * LINE - 1) == 0:
-            prefetch(E, r + _AHEAD, j >> 2)
-            prefetch(E, s + _AHEAD, j >> 2)
-        x, z = load(E, r, j), load(E, s, j)
-        h0, h1, h2, h3 = load(H, g, j), load(H, g + 1, j), load(H, g + 2, j), load(H, g + 3, j)
-        a0, b0 = muladd(x, h0, a0), muladd(z, h0, b0)
-        a1, b1 = muladd(x, h1, a1), muladd(z, h1, b1)
-        a2, b2 = muladd(x, h2, a2), muladd(z, h2, b2)
-        a3, b3 = muladd(x, h3, a3), muladd(z, h3, b3)
-        a4, b4 = muladd(x, x, a4), muladd(z, z, b4)
-    p = (total(a0), total(a1), total(a2), total(a3), total(a4))
-    q = (total(b0), total(b1), total(b2), total(b3), total(b4))
-    for j in range(whole, width):
-        p = _project_column(E[r, j], H, g, j, p)
-        q = _project_column(E[s, j], H, g, j, q)
-    return p, q
-
-
-@inner
-def _project_column(x: Any, H: Any, g: int, j: int, p: Any) -> Any:
-    return (
-        muladd(x, H[g, j], p[0]),
-        muladd(x, H[g + 1, j], p[1]),
-        muladd(x, H[g + 2, j], p[2]),
-        muladd(x, H[g + 3, j], p[3]),
-        muladd(x, x, p[4]),
-    )
-
-
-@inner
-def _bits(p: Any, thresholds: Any, g: int, unit: float) -> Any:
-    """Return four bits of a region number: 1[H_i . e - t_i > 0] << i."""
-    return (
-        ((p[0] * unit > thresholds[g]) << g)
-        | ((p[1] * unit > thresholds[g + 1]) << (g + 1))
-        | ((p[2] * unit > thresholds[g + 2]) << (g + 2))
-        | ((p[3] * unit > thresholds[g + 3]) << (g + 3))
-    )
-
-
-@inner
-def _locate(E: Any, r: int, s: int, H: Any, thresholds: Any, normalise: bool) -> Any:
-    """Return |e|^2 and the region of row r, and of row s."""
-    p, q = _project(E, r, s, H, 0)
-    square_r, square_s = np.float64(p[4]), np.float64(q[4])
-    if normalise:
-        square_r, square_s = squared_length(E, r, r + _AHEAD), squared_length(E, s, s + _AHEAD)
-    unit_r = 1.0 / np.sqrt(square_r) if normalise else 1.0
-    unit_s = 1.0 / np.sqrt(square_s) if normalise else 1.0
-    region_r, region_s = _bits(p, thresholds, 0, unit_r), _bits(q, thresholds, 0, unit_s)
-    for g in range(NORMALS_AT_ONCE, H.shape[0], NORMALS_AT_ONCE):
-        p, q = _project(E, r, s, H, g)
-        region_r |= _bits(p, thresholds, g, unit_r)
-        region_s |= _bits(q, thresholds, g, unit_s)
-    return square_r, region_r, square_s, region_s
-
-
-@inner
-def _mixed_square(E: Any, r: int, keep: Any, target_part: Any, target: int) -> Any:
-    """Return |y|^2 in float64 of y = (1 - lambda) e + lambda w_r in float32."""
-    width = E.shape[1]
-    whole = width - width % (2 * WIDTH)
-    a = b = c = d = no_doubles()
-    for j in range(0, whole, 2 * WIDTH):
-        if j & (4 * LINE - 1) == 0:
-            prefetch(E, r + _AHEAD, (width + j) >> 2)
-        y = muladd(keep, load(E, r, j), load(target_part, target, j))
-        z = muladd(keep, load(E, r, j + WIDTH), load(target_part, target, j + WIDTH))
-        a, b = simd.add_low_squares(a, y), simd.add_high_squares(b, y)
-        c, d = simd.add_low_squares(c, z), simd.add_high_squares(d, z)
-    square = (total(a) + total(b)) + (total(c) + total(d))
-    for j in range(whole, width):
-        y = np.float64(muladd(keep, E[r, j], target_part[target, j]))
-        square += y * y
-    return square
-
-
-@inner
-def _emit(
-    E: Any, r: int, keep: Any, target_part: Any, target: int, out: Any, scale: float, rounding: Any, streamed: bool
-) -> None:
-    """Write y / |y|. The columns before the first whole cache line and after the last whole vector go one by one."""
-    width = E.shape[1]
-    head = min(simd.columns_to_line(out, r), width) if streamed else 0
-    tail = width - (width - head) % WIDTH
-    for j in range(head):
-        out[r, j] = served(E[r, j], keep, target_part[target, j], scale, rounding)
-    if streamed:
-        for j in range(head, tail, WIDTH):
-            if (j - head) & (2 * LINE - 1) == 0:
-                prefetch(E, r + _AHEAD, (width + j) >> 1)
-            simd.stream(served(load(E, r, j), keep, load(target_part, target, j), scale, rounding), out, r, j)
-    else:
-        for j in range(0, tail, WIDTH):
-            if j & (2 * LINE - 1) == 0:
-                prefetch(E, r + _AHEAD, (width + j) >> 1)
-            simd.store(served(load(E, r, j), keep, load(target_part, target, j), scale, rounding), out, r, j)
-    for j in range(tail, width):
-        out[r, j] = served(E[r, j], keep, target_part[target, j], scale, rounding)
-
-
-@inner
-def _mark_row(
-    E: Any, r: int, square: float, target: int, target_part: Any, own_part: Any, out: Any, rounding: Any,
-    normalise: bool, streamed: bool,
-) -> None:  # fmt: skip
-    """Do passes 2 and 3 on row r."""
-    keep = np.float32(own_part[target] / np.sqrt(square)) if normalise else own_part[target]
-    mixed = _mixed_square(E, r, keep, target_part, target)
-    if mixed < NOTHING_LEFT:  # e = -w at lambda = 1/2: the target is as good a direction as any
-        keep = np.float32(0.0)
-        mixed = _mixed_square(E, r, keep, target_part, target)
-    _emit(E, r, keep, target_part, target, out, 1.0 / np.sqrt(mixed), rounding, streamed)
-
-
-@compiled(
-    *(_ROWS, _NUMBERS, _TABLE, given(types.float64, 1), _NUMBERS, _TABLE, given(types.float32, 1)),
-    *(types.Array(types.float32, 2, "C"), types.UniTuple(_NUMBER, 2), types.UniTuple(_NUMBER, 2), _FLAG, _FLAG),
-)
-def _write(
-    E: Any, target_of_row: Any, H: Any, thresholds: Any, target_of_region: Any, target_part: Any, own_part: Any,
-    out: Any, rounding: Any, limits: Any, normalise: bool, streamed: bool,
-) -> bool:  # fmt: skip
-    n = E.shape[0]
-    given = target_of_row.shape[0] > 0
-    may_refuse = False
-    for r in range(0, n, 2):
-        s = min(r + 1, n - 1)
-        square_r, region_r, square_s, region_s = _locate(E, r, s, H, thresholds, normalise)
-        may_refuse |= not (limits[0] < square_r < limits[1] and limits[0] < square_s < limits[1])
-        target_r = target_of_row[r] if given else target_of_region[region_r]
-        target_s = target_of_row[s] if given else target_of_region[region_s]
-        _mark_row(E, r, square_r, target_r, target_part, own_part, out, rounding, normalise, streamed)
-        if s > r:
-            _mark_row(E, s, square_s, target_s, target_part, own_part, out, rounding, normalise, streamed)
-    return may_refuse
-
-
-@compiled(_ROWS, types.UniTuple(_NUMBER, 2))
-def _suspicious(E: Any, limits: Any) -> bool:
-    found = False
-    for r in range(E.shape[0]):
-        found |= not limits[0] < squared_length(E, r, r + _AHEAD) < limits[1]
-    return found
-
-
-@compiled(_ROWS, _TABLE, given(types.float64, 1), types.Array(types.int64, 1, "C"), _FLAG)
-def _regions(E: Any, H: Any, thresholds: Any, found: Any, normalise: bool) -> None:
-    n = E.shape[0]
-    for r in range(0, n, 2):
-        s = min(r + 1, n - 1)
-        _, found[r], _, found[s] = _locate(E, r, s, H, thresholds, normalise)
-
-
-@compiled(given(types.uint32, 2), _ROWS, _ROWS, types.Array(types.float32, 2, "C"), types.float32, types.float32)
-def _dither(bits: Any, E: Any, powers: Any, out: Any, least_power: Any, unit: Any) -> None:
-    """Do what :func:`regionmarker.marks.number_format.dithered` does, in one pass and to the same bit."""
-    u = np.uint32
-    for r in range(E.shape[0]):
-        for j in range(E.shape[1]):
-            h = u(bits[r, j] + u(j) * u(COLUMN_STEP))
-            h = u(h ^ (h >> u(16)))
-            h = u(h * u(FIRST_FACTOR))
-            h = u(h ^ (h >> u(13)))
-            h = u(h * u(SECOND_FACTOR))
-            h = u(h ^ (h >> u(16)))
-            share = np.float32(np.float32(h) * np.float32(2.0**-32) - np.float32(0.5))
-            out[r, j] = E[r, j] + share * (max(powers[r, j], least_power) * unit)
 
 
 class NumbaEngine:
-    """The fused kernel on one thread; see :class:`regionmarker.marking.engine.Engine`."""
+    """Fused kernels on one thread; see :class:`regionmarker.marking.engine.Engine`."""
 
     name = "numba"
     any_size = True
 
-    def dithered(self, rows: Floats, number_format: NumberFormat) -> Floats:
-        bits, found, limits = rows.view(np.uint32), np.empty_like(rows), LIMITS[number_format]
-        power, unit = np.float32(limits.least_power), np.float32(2.0**-limits.fraction_bits)
-        _dither(bits, rows, powers_below(bits), found, power, unit)
-        return found
-
     def may_refuse(self, plan: MarkPlan | GradedPlan, rows: Floats, normalise: bool) -> bool:
-        return bool(_suspicious(rows, certain_squares(plan, normalise)))
+        return bool(any_doubtful(rows, certain_squares(plan, normalise)))
 
     def regions(self, plan: MarkPlan, rows: Floats, normalise: bool) -> Integers:
         found = np.empty(len(rows), dtype=np.int64)
-        _regions(rows, plan.tables.normals, plan.tables.thresholds, found, normalise)
+        find_regions(rows, plan.tables.normals, plan.tables.thresholds, found, normalise)
         return found
 
     def write(self, plan: MarkPlan, rows: Floats, target_of_row: Integers | None, out: Floats, normalise: bool) -> bool:
-        t = plan.tables
+        t, limits = plan.tables, certain_squares(plan, normalise)
         streamed = out.nbytes >= STREAM_BYTES and not np.may_share_memory(rows, out)
         target_of_row = _NO_TARGETS if target_of_row is None else target_of_row
         tables = (t.normals, t.thresholds, t.target_of_region, t.target_part, t.own_part)
-        return bool(
-            _write(rows, target_of_row, *tables, out, t.rounding, certain_squares(plan, normalise), normalise, streamed)
-        )
+        if plan.number_format is NumberFormat.float32:
+            return bool(write_regions(rows, target_of_row, *tables, out, limits, normalise, streamed))
+        from regionmarker.marking.numba_coarse import write_coarse  # compiles when it is first needed
+
+        return write_coarse(plan, rows, target_of_row, out, limits, normalise, streamed)
 
     def write_graded(self, plan: GradedPlan, rows: Floats, out: Floats, normalise: bool) -> bool:
         from regionmarker.marking.numba_graded import write_graded  # compiles when it is first needed

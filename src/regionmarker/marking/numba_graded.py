@@ -1,13 +1,14 @@
-"""The graded mark compiled: four rows at a time through all hyperplanes, then all carriers. Needs numba.
+"""The graded mark compiled: a few rows at a time through all hyperplanes, then all carriers. Needs numba.
 
-For four rows e, in three passes over numbers that the first pass has brought into cache:
+For six rows e, in four passes over numbers that stay in cache:
 
-1. H e and |e|^2, float32: three hyperplanes at a time, so that a hyperplane is read once for four rows;
-2. y = e + sum_j a_j d_j in float32, two vectors of columns at a time through all carriers, and |y|^2 in float64;
-3. y / |y|, rounded once to the number format, as for the published mark.
+1. |e|^2, and on a coarse number format e with its dither;
+2. H e, float32: tiles of hyperplanes times rows;
+3. y = e + sum_j a_j d_j in float32, two vectors of columns at a time through all carriers, and |y|^2 in float64;
+4. y / |y|, rounded once to the number format, as for the published mark.
 
 Each row has sums of its own in one order, so that its result does not depend on its company. What bounds it is the
-arithmetic: one product per column for every hyperplane and one for every carrier.
+arithmetic, one product per column for every hyperplane and one for every carrier (:mod:`regionmarker.marking.tiles`).
 """
 
 from __future__ import annotations
@@ -16,118 +17,129 @@ from typing import Any
 
 import numpy as np
 
-from regionmarker.marking import simd
+from regionmarker.marking import simd, tiles
 from regionmarker.marking.compiled import STREAM_BYTES, compiled, given, inner, served, squared_length, types
-from regionmarker.marking.simd import WIDTH, load, muladd, no_doubles, no_floats, total
+from regionmarker.marking.dither import dither_row, lattice, rounded
+from regionmarker.marking.simd import WIDE, load_wide, muladd, no_wide_doubles, no_wide_floats, total
+from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.plan import CLIP, COLUMNS_AT_ONCE, NOTHING_LEFT, PLANES_AT_ONCE, GradedPlan, certain_squares
 from regionmarker.vectors import Floats
 
-_ROWS_AT_ONCE = 4
+_ROWS_AT_ONCE = 6
+_PROJECTED, _PLANES, _MIXED = tiles.shape()
+_project_rows, _project_row = tiles.project(_PROJECTED, _PLANES), tiles.project(1, PLANES_AT_ONCE)
+_mix_rows, _mix_row = tiles.mix(_ROWS_AT_ONCE, _MIXED // WIDE), tiles.mix(1, COLUMNS_AT_ONCE // WIDE)
 
 
 @inner
-def _project(E: Any, r: Any, H: Any, g: int, u: Any) -> None:
-    """Write the projections of four rows on three hyperplanes into u (4, h)."""
+def _quick_square(E: Any, r: int) -> Any:
+    """Return |e|^2 in float32: enough to see that a row is good, and infinite or NaN where it is not finite."""
     width = E.shape[1]
-    whole = width - width % WIDTH
-    a0 = a1 = a2 = b0 = b1 = b2 = c0 = c1 = c2 = d0 = d1 = d2 = no_floats()
-    for j in range(0, whole, WIDTH):
-        x, y, z, w = load(E, r[0], j), load(E, r[1], j), load(E, r[2], j), load(E, r[3], j)
-        h = load(H, g, j)
-        a0, b0, c0, d0 = muladd(x, h, a0), muladd(y, h, b0), muladd(z, h, c0), muladd(w, h, d0)
-        h = load(H, g + 1, j)
-        a1, b1, c1, d1 = muladd(x, h, a1), muladd(y, h, b1), muladd(z, h, c1), muladd(w, h, d1)
-        h = load(H, g + 2, j)
-        a2, b2, c2, d2 = muladd(x, h, a2), muladd(y, h, b2), muladd(z, h, c2), muladd(w, h, d2)
-    u[0, g], u[0, g + 1], u[0, g + 2] = total(a0), total(a1), total(a2)
-    u[1, g], u[1, g + 1], u[1, g + 2] = total(b0), total(b1), total(b2)
-    u[2, g], u[2, g + 1], u[2, g + 2] = total(c0), total(c1), total(c2)
-    u[3, g], u[3, g + 1], u[3, g + 2] = total(d0), total(d1), total(d2)
+    whole = width - width % (2 * WIDE)
+    a = b = no_wide_floats()
+    for j in range(0, whole, 2 * WIDE):
+        x, y = load_wide(E, r, j), load_wide(E, r, j + WIDE)
+        a, b = muladd(x, x, a), muladd(y, y, b)
+    square = total(a) + total(b)
     for j in range(whole, width):
-        for row in range(_ROWS_AT_ONCE):
-            for plane in range(g, g + PLANES_AT_ONCE):
-                u[row, plane] = muladd(E[r[row], j], H[plane, j], u[row, plane])
+        square = muladd(E[r, j], E[r, j], square)
+    return np.float64(square)
 
 
 @inner
-def _amounts(u: Any, units: Any, offsets: Any, first: Any, second: Any, centres: Any, amounts: Any, a: Any) -> None:
-    """Turn projections u (4, h) into what each carrier adds, a (4, J)."""
-    clip = np.float32(CLIP)
-    for row in range(_ROWS_AT_ONCE):
-        for j in range(first.shape[0]):
-            c = u[row, first[j]] * units[row] - offsets[first[j]]
-            if second[j] >= 0:
-                c *= u[row, second[j]] * units[row] - offsets[second[j]]
-            a[row, j] = (min(max(c, -clip), clip) - centres[j]) * amounts[j]
-
-
-@inner
-def _added_squares(low: Any, high: Any, x: Any, y: Any) -> Any:
-    """Add the squares of two vectors to running sums in float64."""
-    low, high = simd.add_low_squares(low, x), simd.add_high_squares(high, x)
-    return simd.add_low_squares(low, y), simd.add_high_squares(high, y)
-
-
-@inner
-def _mix(E: Any, r: Any, units: Any, a: Any, directions: Any, tail: Any, y: Any, squares: Any) -> None:
-    """Write y = e + sum_j a_j d_j of four rows (4, D), and |y|^2."""
-    width, count = E.shape[1], a.shape[1]
-    whole = width - width % COLUMNS_AT_ONCE
-    nothing = no_floats()
-    k0, k1, k2, k3 = units[0], units[1], units[2], units[3]
-    s0 = s1 = s2 = s3 = t0 = t1 = t2 = t3 = no_doubles()
-    for j in range(0, whole, COLUMNS_AT_ONCE):
-        p, q = muladd(k0, load(E, r[0], j), nothing), muladd(k0, load(E, r[0], j + WIDTH), nothing)
-        v, w = muladd(k1, load(E, r[1], j), nothing), muladd(k1, load(E, r[1], j + WIDTH), nothing)
-        f, g = muladd(k2, load(E, r[2], j), nothing), muladd(k2, load(E, r[2], j + WIDTH), nothing)
-        m, n = muladd(k3, load(E, r[3], j), nothing), muladd(k3, load(E, r[3], j + WIDTH), nothing)
-        block = j // COLUMNS_AT_ONCE * count
-        for k in range(count):
-            d, e = load(directions, block + k, 0), load(directions, block + k, WIDTH)
-            p, q = muladd(a[0, k], d, p), muladd(a[0, k], e, q)
-            v, w = muladd(a[1, k], d, v), muladd(a[1, k], e, w)
-            f, g = muladd(a[2, k], d, f), muladd(a[2, k], e, g)
-            m, n = muladd(a[3, k], d, m), muladd(a[3, k], e, n)
-        simd.store(p, y, 0, j)
-        simd.store(q, y, 0, j + WIDTH)
-        simd.store(v, y, 1, j)
-        simd.store(w, y, 1, j + WIDTH)
-        simd.store(f, y, 2, j)
-        simd.store(g, y, 2, j + WIDTH)
-        simd.store(m, y, 3, j)
-        simd.store(n, y, 3, j + WIDTH)
-        s0, t0 = _added_squares(s0, t0, p, q)
-        s1, t1 = _added_squares(s1, t1, v, w)
-        s2, t2 = _added_squares(s2, t2, f, g)
-        s3, t3 = _added_squares(s3, t3, m, n)
-    squares[0], squares[1] = total(s0) + total(t0), total(s1) + total(t1)
-    squares[2], squares[3] = total(s2) + total(t2), total(s3) + total(t3)
-    for row in range(_ROWS_AT_ONCE):
-        for j in range(whole, width):
-            number = units[row] * E[r[row], j]
-            for k in range(count):
-                number = muladd(a[row, k], tail[k, j - whole], number)
-            y[row, j] = number
-            squares[row] += np.float64(number) * np.float64(number)
-
-
-@inner
-def _emit(y: Any, row: int, out: Any, r: int, scale: float, rounding: Any, streamed: bool) -> None:
-    """Write y / |y| of one row, as it is streamed past the cache or not."""
-    width = y.shape[1]
-    one, nothing = np.float32(1.0), np.float32(0.0)
-    head = min(simd.columns_to_line(out, r), width) if streamed else 0
-    tail = width - (width - head) % WIDTH
-    for j in range(head):
-        out[r, j] = served(y[row, j], one, nothing, scale, rounding)
-    if streamed:
-        for j in range(head, tail, WIDTH):
-            simd.stream(served(load(y, row, j), one, no_floats(), scale, rounding), out, r, j)
+def _project(X: Any, r: int, rows: int, H: Any, u: Any) -> None:
+    """Write the projections of rows r .. on all hyperplanes into u (h + 1, 6)."""
+    width = X.shape[1]
+    if rows == 1:
+        for g in range(0, H.shape[0], PLANES_AT_ONCE):
+            _project_row(X, r, H, g, u, 0)
     else:
-        for j in range(head, tail, WIDTH):
-            simd.store(served(load(y, row, j), one, no_floats(), scale, rounding), out, r, j)
+        for g in range(0, H.shape[0], _PLANES):
+            for i in range(0, _ROWS_AT_ONCE, _PROJECTED):
+                _project_rows(X, r + i, H, g, u, i)
+    for j in range(width - width % WIDE, width):
+        for g in range(H.shape[0]):
+            for i in range(rows):
+                u[g, i] = muladd(X[r + i, j], H[g, j], u[g, i])
+
+
+@inner
+def _amounts(u: Any, units: Any, rows: int, carriers: Any, a: Any) -> None:
+    """Turn projections u (h + 1, 6) into what each carrier adds, a (J, 6). The last row of u is ones."""
+    offsets, first, second, centres, amounts = carriers
+    clip = np.float32(CLIP)
+    for g in range(offsets.shape[0]):
+        for i in range(rows):
+            u[g, i] = u[g, i] * units[0, i] - offsets[g]
+    for k in range(first.shape[0]):
+        f, s = first[k], second[k]
+        for i in range(rows):
+            a[k, i] = (min(max(u[f, i] * u[s, i], -clip), clip) - centres[k]) * amounts[k]
+
+
+@inner
+def _mix(X: Any, r: int, rows: int, E: Any, ahead: int, directions: Any, tail: Any, room: Any) -> None:
+    """Write y = e + sum_j a_j d_j of rows r .. (6, D), and the eight parts of |y|^2 (6, 8)."""
+    _, a, y, squares, units = room
+    width, count = X.shape[1], a.shape[0]
+    whole = width - width % COLUMNS_AT_ONCE
+    for i in range(rows):
+        simd.store(no_wide_doubles(), squares, i, 0)
+    block = 0
+    for j in range(0, whole, COLUMNS_AT_ONCE):
+        if rows == 1:
+            _mix_row(X, r, E, ahead, j, directions, block, 0, units, a, y, squares)
+        else:
+            for part in range(0, COLUMNS_AT_ONCE, _MIXED):
+                _mix_rows(X, r, E, ahead, j + part, directions, block, part, units, a, y, squares)
+        block += count
+    for i in range(rows):
+        for j in range(whole, width):
+            number = units[0, i] * X[r + i, j]
+            for k in range(count):
+                number = muladd(a[k, i], tail[k, j - whole], number)
+            y[i, j] = number
+            squares[i, 0] += np.float64(number) * np.float64(number)
+
+
+@inner
+def _served(y: Any, nothing: Any, scale: float, grid: Any, coarse: bool) -> Any:
+    """Return y / |y|, rounded once to the number format, for one number or one vector of them."""
+    if coarse:
+        return rounded(y, scale, grid)
+    return served(y, np.float32(1.0), nothing, scale)
+
+
+@inner
+def _emit(y: Any, i: int, out: Any, r: int, scale: float, grid: Any, coarse: bool, streamed: bool) -> None:
+    """Write y / |y| of one row, past the cache or not."""
+    width = y.shape[1]
+    nothing = np.float32(0.0)
+    head = min(simd.columns_to_line(out, r), width) if streamed else 0
+    tail = width - (width - head) % WIDE
+    for j in range(head):
+        out[r, j] = _served(y[i, j], nothing, scale, grid, coarse)
+    for j in range(head, tail, WIDE):
+        row = _served(load_wide(y, i, j), no_wide_floats(), scale, grid, coarse)
+        if streamed:
+            simd.stream(row, out, r, j)
+        else:
+            simd.store(row, out, r, j)
     for j in range(tail, width):
-        out[r, j] = served(y[row, j], one, nothing, scale, rounding)
+        out[r, j] = _served(y[i, j], nothing, scale, grid, coarse)
+
+
+@inner
+def _prepare(E: Any, r: int, X: Any, i: int, grid: Any, bounds: Any, coarse: bool, normalise: bool) -> Any:
+    """Do pass 1 for row r: return what makes it unit long, and whether it might have to be refused."""
+    if coarse:
+        quick = dither_row(E, r, X, i, grid)
+        square = squared_length(X, i, i) if normalise else quick
+        doubtful = not (bounds[0] < quick < bounds[1] and bounds[0] < square < bounds[1])
+    else:
+        square = squared_length(E, r, r + _ROWS_AT_ONCE) if normalise else _quick_square(E, r)
+        doubtful = not bounds[0] < square < bounds[1]
+    return np.float32(1.0 / np.sqrt(square)) if normalise else np.float32(1.0), doubtful
 
 
 _MATRIX, _FLOATS, _COUNTS = given(types.float32, 2), given(types.float32, 1), given(types.int64, 1)
@@ -135,39 +147,50 @@ _ROOM = types.Array(types.float32, 2, "C")
 
 
 @compiled(
-    *(_MATRIX, _MATRIX, _FLOATS, _COUNTS, _COUNTS, _FLOATS, _FLOATS, _MATRIX, _MATRIX, _ROOM, _ROOM, _ROOM, _ROOM),
-    *(types.Array(types.float64, 1, "C"), types.Array(types.float32, 1, "C")),
-    *(types.UniTuple(types.float64, 2), types.UniTuple(types.float64, 2), types.boolean, types.boolean),
+    *(_MATRIX, _MATRIX, types.Tuple((_FLOATS, _COUNTS, _COUNTS, _FLOATS, _FLOATS)), _MATRIX, _MATRIX, _ROOM),
+    *(types.Tuple((_ROOM, _ROOM, _ROOM, types.Array(types.float64, 2, "C"), _ROOM)), _MATRIX),
+    *(types.UniTuple(types.float32, 3), types.UniTuple(types.float64, 2), types.boolean, types.boolean, types.boolean),
 )
 def _write(
-    E: Any, H: Any, offsets: Any, first: Any, second: Any, centres: Any, amounts: Any, directions: Any, tail: Any,
-    out: Any, u: Any, a: Any, y: Any, squares: Any, units: Any, rounding: Any, bounds: Any,
-    normalise: bool, streamed: bool,
+    E: Any, H: Any, carriers: Any, directions: Any, tail: Any, out: Any, room: Any, X: Any, grid: Any, bounds: Any,
+    coarse: bool, normalise: bool, streamed: bool,
 ) -> bool:  # fmt: skip
+    u, a, y, squares, units = room
     n = E.shape[0]
+    u[H.shape[0]] = np.float32(1.0)
     may_refuse = False
-    for start in range(0, n, _ROWS_AT_ONCE):
-        r = (start, min(start + 1, n - 1), min(start + 2, n - 1), min(start + 3, n - 1))
-        for row in range(_ROWS_AT_ONCE):
-            square = squared_length(E, r[row], r[row] + _ROWS_AT_ONCE)
-            may_refuse |= not bounds[0] < square < bounds[1]
-            units[row] = np.float32(1.0 / np.sqrt(square)) if normalise else np.float32(1.0)
-        for g in range(0, H.shape[0], PLANES_AT_ONCE):
-            _project(E, r, H, g, u)
-        _amounts(u, units, offsets, first, second, centres, amounts, a)
-        _mix(E, r, units, a, directions, tail, y, squares)
-        for row in range(min(_ROWS_AT_ONCE, n - start)):
-            _emit(y, row, out, start + row, 1.0 / np.sqrt(max(squares[row], NOTHING_LEFT)), rounding, streamed)
+    start = 0
+    while start < n:
+        rows = _ROWS_AT_ONCE if start + _ROWS_AT_ONCE <= n else 1
+        for i in range(rows):
+            units[0, i], doubtful = _prepare(E, start + i, X, i, grid, bounds, coarse, normalise)
+            may_refuse |= doubtful
+        source, r = (X, 0) if coarse else (E, start)
+        _project(source, r, rows, H, u)
+        _amounts(u, units, rows, carriers, a)
+        _mix(source, r, rows, E, start + rows, directions, tail, room)
+        for i in range(rows):
+            square = total(simd.load_doubles(squares, i, 0))
+            _emit(y, i, out, start + i, 1.0 / np.sqrt(max(square, NOTHING_LEFT)), grid, coarse, streamed)
+        start += rows
     return may_refuse
 
 
 def write_graded(plan: GradedPlan, rows: Floats, out: Floats, normalise: bool) -> bool:
     """Mark ``rows`` into ``out`` and say whether any row might have to be refused."""
-    t = plan.tables
+    t, coarse = plan.tables, plan.number_format is not NumberFormat.float32
     streamed = out.nbytes >= STREAM_BYTES and not np.may_share_memory(rows, out)
-    room = [np.empty((_ROWS_AT_ONCE, size), dtype=np.float32) for size in (len(t.planes), len(t.first), plan.width)]
-    carriers = (t.offsets, t.first, t.second, t.centres, t.amounts, t.directions, t.tail)
-    squares, units = np.empty(_ROWS_AT_ONCE), np.empty(_ROWS_AT_ONCE, dtype=np.float32)
-    bounds = certain_squares(plan, normalise)
-    found = _write(rows, t.planes, *carriers, out, *room, squares, units, t.rounding, bounds, normalise, streamed)
-    return bool(found)
+    at_once = min(len(rows), _ROWS_AT_ONCE)
+    room = (
+        np.empty((len(t.planes) + 1, _ROWS_AT_ONCE), dtype=np.float32),
+        np.empty((len(t.first), _ROWS_AT_ONCE), dtype=np.float32),
+        np.empty((at_once, plan.width), dtype=np.float32),
+        np.empty((_ROWS_AT_ONCE, WIDE // 2)),
+        np.empty((1, _ROWS_AT_ONCE), dtype=np.float32),
+    )
+    dithered = np.empty((at_once if coarse else 0, plan.width), dtype=np.float32)
+    carriers = (t.offsets, t.first, t.second, t.centres, t.amounts)
+    number_format = (lattice(plan.number_format), certain_squares(plan, normalise), coarse)
+    return bool(
+        _write(rows, t.planes, carriers, t.directions, t.tail, out, room, dithered, *number_format, normalise, streamed)
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from regionmarker.marks.number_format import NumberFormat, dithered, round_to_format
+from regionmarker.marks.number_format import NumberFormat, dithered, in_format, round_to_format
 from regionmarker.marks.plan import CLIP, LENGTHS, NOTHING_LEFT, GradedPlan, MarkPlan
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers
 
@@ -19,9 +19,6 @@ class NumpyEngine:
     name = "numpy"
     any_size = False
 
-    def dithered(self, rows: Floats, number_format: NumberFormat) -> Floats:
-        return dithered(rows, number_format)
-
     def may_refuse(self, plan: MarkPlan | GradedPlan, rows: Floats, normalise: bool) -> bool:
         return bool(is_bad(plan.norm_tolerance, row_norms(rows), normalise).any())
 
@@ -29,12 +26,15 @@ class NumpyEngine:
         return _region_numbers(plan, rows.astype(np.float64), _units(row_norms(rows), normalise))
 
     def write(self, plan: MarkPlan, rows: Floats, target_of_row: Integers | None, out: Floats, normalise: bool) -> bool:
-        norms, e = row_norms(rows), rows.astype(np.float64)  # (n,), (n, D)
-        units = _units(norms, normalise)
+        may_refuse, as_it_came = self.may_refuse(plan, rows, normalise), None
         if target_of_row is None:
-            target_of_row = plan.target_of_region[_region_numbers(plan, e, units)]
+            target_of_row = plan.target_of_region[self.regions(plan, rows, normalise)]
+        if plan.number_format is not NumberFormat.float32 and not normalise:
+            as_it_came = ((target_of_row == 0) & in_format(rows, plan.number_format))[:, None]  # (n, 1)
+        clean = rows.copy() if as_it_came is not None and np.may_share_memory(rows, out) else rows
+        norms, e = _what_is_mixed(plan, rows)  # (n,), (n, D)
         with np.errstate(all="ignore"):  # rows that are no good are found afterwards
-            own_part = (plan.tables.own_part[target_of_row] * units).astype(np.float32)  # 1 - lambda, (n,)
+            own_part = (plan.tables.own_part[target_of_row] * _units(norms, normalise)).astype(np.float32)  # (n,)
             y = _mix(e, own_part, plan.tables.target_part[target_of_row])
             squares = (y * y).sum(axis=-1)  # (n,)
             lost = squares < NOTHING_LEFT  # e was -w at lambda = 1/2: the target is as good a direction as any
@@ -42,13 +42,16 @@ class NumpyEngine:
             squares[lost] = (y[lost] * y[lost]).sum(axis=-1)
             y *= (1.0 / np.sqrt(squares))[:, None]
             out[...] = round_to_format(y, plan.number_format)
-        return bool(is_bad(plan.norm_tolerance, norms, normalise).any())
+        if as_it_came is not None:
+            np.copyto(out, clean, where=as_it_came)
+        return may_refuse
 
     def write_graded(self, plan: GradedPlan, rows: Floats, out: Floats, normalise: bool) -> bool:
-        norms, e = row_norms(rows), rows.astype(np.float64)  # (n,), (n, D)
+        may_refuse = self.may_refuse(plan, rows, normalise)
+        norms, e = _what_is_mixed(plan, rows)  # (n,), (n, D)
         with np.errstate(all="ignore"):  # rows that are no good are found afterwards
             e *= _units(norms, normalise)[:, None]
-            u = np.stack([(e * plane).sum(axis=-1) for plane in plan.tables.planes], axis=-1) - plan.tables.offsets
+            u = np.stack([(e * plane).sum(axis=-1) for plane in plan.planes], axis=-1) - plan.offsets  # (n, h)
             second = np.where(plan.second >= 0, u[:, plan.second], 1.0)
             carriers = np.clip(u[:, plan.first] * second, -CLIP, CLIP)  # (n, J)
             for carrier, direction in zip(((carriers - plan.centres) * plan.amounts).T, plan.directions, strict=True):
@@ -56,7 +59,7 @@ class NumpyEngine:
             y = e.astype(np.float32).astype(np.float64)
             y *= (1.0 / np.sqrt((y * y).sum(axis=-1)))[:, None]
             out[...] = round_to_format(y, plan.number_format)
-        return bool(is_bad(plan.norm_tolerance, norms, normalise).any())
+        return may_refuse
 
 
 def row_norms(rows: Floats) -> Doubles:
@@ -71,6 +74,13 @@ def is_bad(tolerance: float, norms: Doubles, normalise: bool) -> AnyArray:
     with np.errstate(invalid="ignore"):
         good = (norms > LENGTHS[0]) & (norms < LENGTHS[1]) if normalise else np.abs(norms - 1.0) <= tolerance
     return ~good  # so written that NaN is bad
+
+
+def _what_is_mixed(plan: MarkPlan | GradedPlan, rows: Floats) -> tuple[Doubles, Doubles]:
+    """Return the rows with the dither of their number format, and their lengths, in float64: (n,), (n, D)."""
+    coarse = plan.number_format is not NumberFormat.float32
+    mixed = dithered(rows, plan.number_format) if coarse else rows
+    return row_norms(mixed), mixed.astype(np.float64)
 
 
 def _units(norms: Doubles, normalise: bool) -> Doubles:

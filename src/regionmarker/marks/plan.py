@@ -10,7 +10,7 @@ import numpy as np
 
 from regionmarker.crypto.secret import Sealed
 from regionmarker.errors import InputError
-from regionmarker.marks.number_format import LIMITS, NumberFormat, magic_factor
+from regionmarker.marks.number_format import NumberFormat
 from regionmarker.vectors import NORM_TOLERANCE, Doubles, Floats, Integers
 
 NOTHING_LEFT = 1e-12  # |(1 - lambda) e + lambda w|^2 below this has no direction
@@ -24,11 +24,11 @@ CLIP = 2.0
 NORMALS_AT_ONCE = 4
 """Kernels take the hyperplanes in groups of four: four running sums fit the registers beside the row."""
 
-PLANES_AT_ONCE = 3
-"""Of the graded mark: three hyperplanes times four rows are twelve running sums, which fit the registers."""
+PLANES_AT_ONCE = 4
+"""Of the graded mark: four hyperplanes times six rows are as many running sums as thirty-two registers hold."""
 
-COLUMNS_AT_ONCE = 16
-"""Two vectors of a row while all carriers are added to it: four rows of them fit the registers."""
+COLUMNS_AT_ONCE = 32
+"""Two vectors of a row while all carriers are added to it: six rows of them fit the registers."""
 
 _DOUBT = 1e-4  # float32 sums are at least this good: rows nearer to the tolerance are judged in float64
 _LINE_BYTES = 64
@@ -42,7 +42,6 @@ class Tables(NamedTuple):
     target_of_region: Integers  # (2^d,)
     target_part: Floats  # lambda w_r (S, D): row 0 is all zeros, and is added like any other
     own_part: Floats  # 1 - lambda (S,)
-    rounding: tuple[float, float]  # least power and magic factor; a factor of 0 where a cast to float32 does it
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -100,14 +99,12 @@ class MarkPlan(Sealed):
         H = np.zeros((len(self.thresholds), self.width)) if self.projection is None else self.projection
         padding = -len(self.thresholds) % NORMALS_AT_ONCE
         weights = self.weights.astype(np.float64)
-        magic = 0.0 if self.number_format is NumberFormat.float32 else magic_factor(self.number_format)
         return Tables(
             normals=_aligned(np.pad(H, ((0, padding), (0, 0))).astype(np.float32)),
             thresholds=np.pad(self.thresholds.astype(np.float64), (0, padding), constant_values=np.inf),
             target_of_region=np.ascontiguousarray(self.target_of_region, dtype=np.int64),
             target_part=_aligned((weights[:, None] * self.targets.astype(np.float64)).astype(np.float32)),
             own_part=(1.0 - weights).astype(np.float32),
-            rounding=(LIMITS[self.number_format].least_power, magic),
         )
 
 
@@ -117,12 +114,11 @@ class GradedTables(NamedTuple):
     planes: Floats  # H, padded with zero rows to a multiple of PLANES_AT_ONCE
     offsets: Floats  # H mu, padded alike
     first: Integers  # (J,): the hyperplane of a carrier
-    second: Integers  # (J,): its second one; -1 for a single
+    second: Integers  # (J,): its second one; for a single the one after the last, which stands for the number 1
     centres: Floats  # (J,)
     amounts: Floats  # (J,)
     directions: Floats  # (columns / 2 vectors * J, 2 vectors): all carriers of the same columns lie side by side
     tail: Floats  # (J, rest): the columns that fill no two vectors
-    rounding: tuple[float, float]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -147,7 +143,7 @@ class GradedPlan(Sealed):
     >>> plan
     <GradedPlan: sealed>
     >>> plan.width, plan.tables.planes.shape
-    (2, (3, 2))
+    (2, (4, 2))
     """
 
     planes: Floats  # H (h, D)
@@ -182,17 +178,15 @@ class GradedPlan(Sealed):
         columns = self.width - self.width % COLUMNS_AT_ONCE
         count = len(self.first)
         blocks = self.directions[:, :columns].reshape(count, -1, COLUMNS_AT_ONCE)  # (J, blocks, columns at once)
-        magic = 0.0 if self.number_format is NumberFormat.float32 else magic_factor(self.number_format)
         return GradedTables(
             planes=_aligned(np.pad(self.planes, ((0, padding), (0, 0))).astype(np.float32)),
             offsets=np.pad(self.offsets, (0, padding)).astype(np.float32),
             first=np.ascontiguousarray(self.first, dtype=np.int64),
-            second=np.ascontiguousarray(self.second, dtype=np.int64),
+            second=np.where(self.second >= 0, self.second, len(self.planes) + padding).astype(np.int64),
             centres=self.centres.astype(np.float32),
             amounts=self.amounts.astype(np.float32),
             directions=_aligned(blocks.transpose(1, 0, 2).reshape(-1, COLUMNS_AT_ONCE).astype(np.float32)),
             tail=np.ascontiguousarray(self.directions[:, columns:], dtype=np.float32),
-            rounding=(LIMITS[self.number_format].least_power, magic),
         )
 
 
