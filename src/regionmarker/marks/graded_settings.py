@@ -57,7 +57,7 @@ class GradedSettings:
     tenant_singles: int = 4
     tenant_pairs: int = 8
     tenant_share: float = 0.5
-    pair_planes: int = 8
+    pair_planes: int = 16
     single_start: int = 64
     single_end: int = 128
     pair_span: int = 16
@@ -131,7 +131,7 @@ class GradedSettings:
             "pairs": pairs,
             "tenant_singles": singles if tenants else 0,
             "tenant_pairs": pairs if tenants else 0,
-            "pair_planes": min(8, pair_span),
+            "pair_planes": pair_span,
             "single_start": start,
             "single_end": max(min(128, width // 4), start + singles),
             "pair_span": pair_span,
