@@ -24,6 +24,7 @@ pytest_plugins = [
     "tests.support.embedding_server",
     "tests.support.suspects",
     "tests.support.evidence_case",  # after what it imports
+    "tests.support.graded_case",
     "tests.support.answers",
     "tests.support.gateways",
     "tests.support.provider",

@@ -15,7 +15,7 @@ from regionmarker.evidence.bundle import COURT, Bundle, need
 from regionmarker.evidence.check_expert import stored_answers, stored_scores
 from regionmarker.evidence.check_summary import CheckRow
 from regionmarker.evidence.disclosure import OPENED, OWN_PROBES, PROBES, TRACES
-from regionmarker.evidence.score_forms import POOL, VERDICT
+from regionmarker.evidence.score_forms import POOL, SCORES, VERDICT
 from regionmarker.keys.commitment import COMMITMENT, OpenedParts, blinding, commit
 from regionmarker.keys.key import Key
 from regionmarker.marks.graded import carriers_planes
@@ -23,6 +23,7 @@ from regionmarker.marks.regions import RegionMark, draw_regions
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.examination import Examination, examine, laid_out
 from regionmarker.verification.graded_examination import GradedExamination
+from regionmarker.verification.list_test import ListTest
 from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
 from regionmarker.verification.tracing import trace
 
@@ -77,7 +78,11 @@ def _from_scratch(bundle: Bundle) -> str:
     need(bool((np.isnan(z) == np.isnan(again)).all()), f"{POOL}: other answers are missing than the scores say")
     apart = float(np.nanmax(np.abs(z - again)))
     need(apart <= TOLERANCE, f"{POOL}: the scores differ by {apart:.2g} from those that the answers give")
-    p_value = examination.test(again).p_value(key.provider_targets())
+    test = examination.test(again)
+    if isinstance(test, ListTest):
+        same = np.allclose(bundle.json(SCORES)["weights"], test.weights)
+        need(bool(same), f"{SCORES}: the weights are not the mark's")
+    p_value = test.p_value(key.provider_targets())
     end = _end_of_asking(key, answers, own, len(examination.questions))
     return f"scores agree within {apart:.1g}; p from scratch is {p_value:g}{end}"
 
