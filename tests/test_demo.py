@@ -19,6 +19,11 @@ def test_every_copy_is_convicted_and_nobody_else(story):
     assert convicted == set(story.guilty)
 
 
+def test_the_customer_who_leaked_is_named_and_nobody_else(story):
+    accused = [row.tenant for row in story.traces if row.accused]
+    assert accused == [story.utility()["leaked_by"]]
+
+
 def test_the_published_rule_convicts_the_innocent_as_well(story):
     innocent = set(story.verdicts) - set(story.guilty)
     assert len(innocent) == 3
@@ -27,5 +32,5 @@ def test_the_published_rule_convicts_the_innocent_as_well(story):
 
 def test_the_picture_is_drawn(story, tmp_path):
     pytest.importorskip("matplotlib", reason="pictures need the extra report")
-    story.draw(tmp_path / "marking.png")
-    assert (tmp_path / "marking.png").read_bytes().startswith(b"\x89PNG")
+    story.draw(tmp_path / "verdicts.png")
+    assert (tmp_path / "verdicts.png").read_bytes().startswith(b"\x89PNG")
