@@ -25,8 +25,9 @@ def test_it_measures_what_it_says(marker, some, wordllama):
     assert 0.95 < found.cosine_of_moved < found.cosine < 1.0
     assert 0.8 < found.neighbours_kept < 1.0
     assert 0.8 < found.neighbours_kept_old_index < 1.0
+    assert 0.8 < found.neighbours_kept_old_queries < 1.0
     assert found.retrieval["texts"] > 300
-    for situation in ("old_index", "all_marked"):
+    for situation in ("old_index", "old_queries", "all_marked"):
         assert abs(found.retrieval[situation] - found.retrieval["unmarked"]) < 0.05
 
 

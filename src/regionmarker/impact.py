@@ -1,9 +1,10 @@
 """What switching the mark on does to a provider's own texts, before it is switched on.
 
-Three situations of a customer who keeps vectors in an index:
+Four situations of a customer who keeps vectors in an index:
 
     all marked          index and queries both come from the gateway, as they will once the customer has embedded anew
     old index           the index is from before, unmarked; the queries are new and marked
+    old queries         the reverse: the index is new and marked, stored queries are from before
     unmarked            how it was
 
 Neighbours: of each text's ten nearest, how many stay. Retrieval: every long enough text is cut in two; does the first
@@ -37,10 +38,10 @@ class Impact:
         Share of the texts whose vector carries a mark.
     cosine, cosine_of_moved
         cos(e, e_p), over all texts and over those that moved.
-    neighbours_kept, neighbours_kept_old_index
-        Share of the ten nearest neighbours that stay, in the two situations.
+    neighbours_kept, neighbours_kept_old_index, neighbours_kept_old_queries
+        Share of the ten nearest neighbours that stay, in the three marked situations.
     retrieval
-        nDCG@10 in the three situations; ``None`` without an encoder or with too few long texts.
+        nDCG@10 in the four situations; ``None`` without an encoder or with too few long texts.
     """
 
     texts: int
@@ -49,6 +50,7 @@ class Impact:
     cosine_of_moved: float | None
     neighbours_kept: float
     neighbours_kept_old_index: float
+    neighbours_kept_old_queries: float
     retrieval: dict[str, float] | None
 
 
@@ -80,13 +82,14 @@ def measure_impact(
         cosine=float(cosines.mean()),
         cosine_of_moved=float(cosines[moved].mean()) if moved.any() else None,
         neighbours_kept=float(neighbour_overlap(clean, served, NEIGHBOURS).mean()),
-        neighbours_kept_old_index=_kept_in_old_index(clean, served),
+        neighbours_kept_old_index=_kept_mixed(clean, served, clean),
+        neighbours_kept_old_queries=_kept_mixed(clean, clean, served),
         retrieval=None if encoder is None else _retrieval(marker, texts, tenant, encoder),
     )
 
 
-def _kept_in_old_index(clean: Floats, served: Floats) -> float:
-    old, new = nearest(clean, NEIGHBOURS), nearest(served, NEIGHBOURS, among=clean)
+def _kept_mixed(clean: Floats, queries: Floats, index: Floats) -> float:
+    old, new = nearest(clean, NEIGHBOURS), nearest(queries, NEIGHBOURS, among=index)
     return float((old[:, :, None] == new[:, None, :]).any(axis=2).mean())
 
 
@@ -103,6 +106,7 @@ def _retrieval(marker: RegionMarker, texts: Sequence[str], tenant: str, encoder:
         "texts": len(pairs),
         "unmarked": ndcg(queries, documents, relevant),
         "old_index": ndcg(marked_queries, documents, relevant),
+        "old_queries": ndcg(queries, marked_documents, relevant),
         "all_marked": ndcg(marked_queries, marked_documents, relevant),
     }
 

@@ -26,7 +26,7 @@ def test_the_verb(files, capsys):
     run("--key", "k.rmkey", "--corpus", "texts.txt", "--encoder", "wordllama", "--most", "300", "--json")
     found = json.loads(capsys.readouterr().out)
     assert found["texts"] == 300
-    assert set(found["retrieval"]) == {"texts", "unmarked", "old_index", "all_marked"}
+    assert set(found["retrieval"]) == {"texts", "unmarked", "old_index", "old_queries", "all_marked"}
     run("--key", "k.rmkey", "--corpus", "texts.txt", "--encoder", "wordllama", "--most", "200")
     shown = capsys.readouterr().out
     assert "neighbours kept" in shown
