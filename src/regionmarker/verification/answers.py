@@ -228,7 +228,7 @@ def _blocks(path: Path) -> Iterator[tuple[int, list[str], Sequence[int], AnyArra
 
 def _parquet_blocks(path: Path) -> Iterator[tuple[int, list[str], Sequence[int], AnyArray]]:
     first = 0
-    with open_parquet(path) as file:
+    with open_parquet(path, whole_look=True) as file:
         if not {TEXT, EMBEDDING} <= set(file.schema_arrow.names):
             raise _no_answers(path)
         for batch in file.iter_batches(columns=[TEXT, EMBEDDING]):
