@@ -162,7 +162,9 @@ def test_a_sparse_file_of_3_gb_is_refused_before_it_is_read(saved, monkeypatch):
     """Read, it would take 6 GB; here 60 MB of address space are enough to refuse it."""
     os.truncate(saved, 3 << 30)
     script = (
-        "import resource, sys\nfrom regionmarker.keys.files import open_key\nfrom regionmarker.errors import KeyFileError\n"
+        "import resource, sys\n"
+        "from regionmarker.keys.files import open_key\n"
+        "from regionmarker.errors import KeyFileError\n"
         "import numpy, safetensors.numpy\n"
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (used + 60_000_000,) * 2)\n"

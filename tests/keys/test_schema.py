@@ -21,8 +21,8 @@ from regionmarker.keys.file_format import dump_ring, dump_serving, load_ring, lo
 from regionmarker.keys.schema import check_payload
 
 STRANGE = (
-    None, True, -1, 0, 1, 2**31, 10**30, 10**400, 0.5, -0.5, 1e308, float("nan"), float("inf"), "", "x", "zz", "9" * 5000,
-    [], [0], [-1], [10**30], ["x"], [[]], {}, {"x": 1},
+    None, True, -1, 0, 1, 2**31, 10**30, 10**400, 0.5, -0.5, 1e308, float("nan"), float("inf"), "", "x", "zz",
+    "9" * 5000, [], [0], [-1], [10**30], ["x"], [[]], {}, {"x": 1},
 )  # fmt: skip
 
 

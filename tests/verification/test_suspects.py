@@ -331,12 +331,11 @@ def _with_transcript(path, exchanges):
     pq.write_table(table.replace_schema_metadata({"regionmarker": about}), path)
 
 
-def test_a_file_of_no_time_is_a_sentence(tmp_path):
+def test_a_file_of_no_time_is_a_sentence(tmp_path, monkeypatch):
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"text": "one", "embedding": [1.0, 0.0]}))
-    found = path.stat()
-    if os.utime(path, (0, 2**38)) or path.stat().st_mtime == found.st_mtime or path.stat().st_mtime < 2**38:
-        pytest.skip("this file system keeps no time after the year 2446")
+    far = os.stat_result((0o100600, 0, 0, 1, 0, 0, 10, 0, 2**60, 0))
+    monkeypatch.setattr("pathlib.Path.stat", lambda _path, **_options: far)
     with pytest.raises(InputError, match=r"a\.jsonl was written at no time that a calendar has: run touch"):
         load_suspect(f"file:{path}")
 

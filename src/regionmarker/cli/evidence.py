@@ -103,8 +103,7 @@ def _show(report: CheckReport, *, as_json: bool) -> None:
         return
     print_table((), [(row.name, "ok" if row.ok else "FAILED", row.detail) for row in report.checks])
     if report.ok:
-        typer.echo(
-            f"\nAll checks of the level {report.level} passed: {plain(report.outcome)}, p = {report.p_value:.3g}."
-        )
+        outcome = plain(report.outcome)
+        typer.echo(f"\nAll checks of the level {report.level} passed: {outcome}, p = {report.p_value:.3g}.")
     else:
         stderr.print(f"regionmarker: {report.failure}")
