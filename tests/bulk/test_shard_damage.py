@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +17,10 @@ from tests.support.shards import ROWS, shard_table, temporary_files, vectors
 
 from regionmarker.bulk.formats import look_at_shard, open_shard, reading
 from regionmarker.bulk.job import Job, JobPaths
+from regionmarker.bulk.manifest import Entry
 from regionmarker.bulk.shard import ShardMarker
 from regionmarker.errors import InputError
+from regionmarker.progress import stderr_console
 
 
 def test_a_footer_that_kills_pyarrow_takes_only_its_shard(mark, shards, tmp_path):
@@ -151,6 +154,40 @@ def test_the_note_is_there_while_a_shard_is_read_and_a_death_leaves_it(shards, t
     entry = ShardMarker(job, paths, bulk_marker).mark(shard)
     assert (found, entry.reason) == ([True], "row 3 is not to be had")
     assert paths.target.info(paths.begun(shard)) is None  # refused is not died
+
+
+def test_a_shard_whose_name_is_no_text_is_refused_and_shown(mark, shards, tmp_path, capsys):
+    """Arrow opens no such name; found by fuzzing: the manifest could not be written either."""
+    source = shards(2)
+    name = os.fsdecode(b"\xff-\x1b.parquet")
+    try:
+        (source / name).write_bytes((source / "part-000.parquet").read_bytes())
+    except OSError:
+        pytest.skip("this file system takes only names that are UTF-8")
+    outcome = mark(source, tmp_path / "out")
+    assert [entry.source for entry in outcome.refused] == [name]
+    assert mark(source, tmp_path / "out").already_done == 2
+    stderr_console().print(f"refused: {outcome.refused[0].source}")
+    assert capsys.readouterr().err == "refused: \\udcff-\\x1b.parquet\n"
+
+
+@pytest.mark.parametrize(
+    "change", [{"rows": "many"}, {"rows": -1}, {"rows": True}, {"set_aside": ["x"]}, {"reason": 7}, {"shard": None}]
+)
+def test_an_entry_that_is_none_counts_as_not_there(change):
+    entry = Entry("a.parquet", "a.npy", 0, "done", None, 1, "1", "ab", 1, "cd", 1, 0, (), None)
+    assert Entry.from_json(entry.to_json()) == entry
+    assert Entry.from_json(json.dumps({**json.loads(entry.to_json()), **change}).encode()) is None
+
+
+@pytest.mark.parametrize("content", [b'{"key": 7, "settings": {}}', b'{"key": {}, "settings": "x"}', b"[" * 100_000])
+def test_a_job_file_that_is_none_is_a_sentence(mark, shards, tmp_path, content):
+    """Found by fuzzing: settings that are a text."""
+    source = shards(1)
+    mark(source, tmp_path / "out")
+    (tmp_path / "out" / "_regionmarker" / "job.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"job\.json is damaged: use --force"):
+        mark(source, tmp_path / "out")
 
 
 def test_a_panic_of_a_library_in_rust_is_a_sentence(tmp_path):

@@ -250,7 +250,7 @@ def _members(source: Storage, name: str) -> set[str]:
     """Return the files that belong to a Hugging Face data set; leftovers of its cache do not."""
     try:
         return {entry["filename"] for entry in json.loads(source.read(name) or b"")["_data_files"]}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{source.where}/{name} is not the state of a data set") from None
 
 
