@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def git(*arguments: str) -> bytes:
+    """Return what git says of the checkout."""
     return subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, stdout=subprocess.PIPE).stdout  # noqa: S603, S607
 
 
@@ -34,16 +35,9 @@ def build(folder: Path, *, isolated: bool) -> dict[str, bytes]:
     with tarfile.open(packed) as files:
         files.extractall(source, filter="data")
     time = git("log", "-1", "--format=%ct", "HEAD").decode().strip()
+    command = [sys.executable, "-m", "build", "--outdir", str(target), str(source)]
     subprocess.run(  # noqa: S603
-        [
-            sys.executable,
-            "-m",
-            "build",
-            "--outdir",
-            str(target),
-            *([] if isolated else ["--no-isolation"]),
-            str(source),
-        ],
+        [*command, *([] if isolated else ["--no-isolation"])],
         check=True,
         env={**os.environ, "SOURCE_DATE_EPOCH": time},
         stdout=subprocess.DEVNULL,
@@ -52,6 +46,7 @@ def build(folder: Path, *, isolated: bool) -> dict[str, bytes]:
 
 
 def main() -> int:
+    """Build, compare, and put the files in place."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("dist"))
     parser.add_argument("--no-isolation", action="store_true", help="use the build backend that is installed here")

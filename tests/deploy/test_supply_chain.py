@@ -1,4 +1,4 @@
-"""What a release is made of: a lock with hashes and public addresses, builds that repeat, a workflow without secrets."""
+"""What a release is made of: a lock with hashes and public addresses, builds that repeat, no stored secret."""
 
 from __future__ import annotations
 
