@@ -22,6 +22,7 @@ from regionmarker.corpus import (
 )
 from regionmarker.errors import InputError
 from regionmarker.vectors import Floats
+from tests.support.damage import flips, footer_bytes
 
 TEXTS = ["one text", "another, with a comma", "a third"]
 ROWS = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]], dtype=np.float32)
@@ -164,3 +165,27 @@ def test_columns_of_a_parquet_file_come_in_the_order_of_their_names(tmp_path: Pa
     assert read_columns(path, ["text", "id"]) == [TEXTS, [1, 2, 3]]
     with pytest.raises(InputError, match="has no column split; it has id, text, embedding"):
         read_columns(path, ["text", "split"])
+
+
+def test_400_flipped_parquet_files_are_read_or_refused_in_a_sentence(tmp_path):
+    path = tmp_path / "corpus.parquet"
+    pq.write_table(pa.table({"text": TEXTS, "embedding": list(ROWS)}), path)
+    content = path.read_bytes()
+    refused = []
+    for damaged in [*flips(content, 300, last=footer_bytes(content)), *flips(content, 100, seed=1)]:
+        path.write_bytes(damaged)
+        try:
+            list(read_blocks(path))
+        except InputError as error:
+            refused.append(str(error))
+    assert 100 < len(refused) < 400
+    assert all(str(path) in said for said in refused)
+
+
+def test_a_footer_that_kills_pyarrow_is_a_sentence(tmp_path, monkeypatch):
+    """pyarrow dies over the footers that bulk jobs read; here the death is made."""
+    path = tmp_path / "corpus.parquet"
+    pq.write_table(pa.table({"text": TEXTS}), path)
+    monkeypatch.setattr("regionmarker.corpus._LOOK", "tests.support.looks:crash")
+    with pytest.raises(InputError, match=r"corpus\.parquet: the library that reads it crashed"):
+        read_texts(path)

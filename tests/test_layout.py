@@ -9,7 +9,7 @@ import pytest
 
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "regionmarker"
-FREE = ("promises", "contracts", "docs", "support", "deploy", "golden", "studies")
+FREE = ("promises", "contracts", "docs", "support", "deploy", "golden", "studies", "fuzz")
 """Folders whose files are not named after a module."""
 
 EXEMPT = {

@@ -19,11 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from regionmarker.errors import InputError
+from regionmarker.first_look import first_look
 from regionmarker.vectors import Encoder, Floats, as_floats
 
 TEXT, EMBEDDING = "text", "embedding"
 FORMATS = (".txt", ".jsonl", ".csv", ".parquet")
 _BLOCK = 4096
+_LOOK = "regionmarker.corpus:look_at_parquet"
 
 Block = tuple[list[str], Floats | None]
 EmbeddedBlock = tuple[list[str], Floats]
@@ -189,8 +191,17 @@ def corpus_files(path: Path) -> list[Path]:
 
 
 @contextmanager
-def open_parquet(path: Path, what: str = "") -> Iterator[Any]:
-    """Open a Parquet file for reading; ``what`` names it in an error, by default by its path.
+def open_parquet(path: Path, what: str = "", *, whole_look: bool = False) -> Iterator[Any]:
+    """Open a Parquet file for reading, after a first look in a child process, which a damaged footer may kill.
+
+    Parameters
+    ----------
+    path
+        The file.
+    what
+        What to call it in an error; by default its path.
+    whole_look
+        Read all its rows in the child first, not its footer alone.
 
     Examples
     --------
@@ -203,14 +214,32 @@ def open_parquet(path: Path, what: str = "") -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    name = what or str(path)
     if not path.is_file():
-        raise InputError(f"{what or path} does not exist, or is not a file")
+        raise InputError(f"{name} does not exist, or is not a file")
+    first_look(_LOOK, name, path=str(path), whole=whole_look)
     try:
         with pq.ParquetFile(path) as file:
             yield file
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"cannot read {what or path}: {reason}") from None
+        raise InputError(f"cannot read {name}: {reason}") from None
+
+
+def look_at_parquet(path: str, whole: bool) -> None:
+    """Read the footer of a Parquet file, or all of it; for :mod:`regionmarker.first_look`."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        read_names(file.schema_arrow)
+        for batch in file.iter_batches(batch_size=_BLOCK) if whole else ():
+            batch.validate(full=True)
+
+
+def read_names(schema: Any) -> None:
+    """Read all names of an Arrow schema, those inside lists and structures too: bytes that may be no text."""
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        str((name, str(kind)))
 
 
 def read_columns(path: Path, names: Sequence[str]) -> list[list[Any]]:
@@ -271,6 +300,7 @@ def _read_parquet(path: Path, columns: _Columns, block: int) -> Iterator[Block]:
         wanted = [columns.text] if embedding is None else [columns.text, embedding]
         row = 0
         for batch in file.iter_batches(batch_size=block, columns=wanted):
+            batch.validate(full=True)
             texts = batch.column(columns.text).to_pylist()
             check_block(path, texts, row)
             yield texts, None if embedding is None else _embedding_rows(batch, embedding, path, row)

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from regionmarker.terminal import plain
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -18,11 +20,16 @@ Progress: TypeAlias = Callable[[int, int], None]
 def stderr_console() -> Console:
     """Return the console that bars are drawn on: a line printed on it goes above a bar, not through it.
 
-    It prints what it is given: a path or a name in brackets is not taken for markup.
+    It prints what it is given: a path or a name in brackets is not taken for markup, and what would command a terminal
+    is shown instead.
     """
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, markup=False)
+    class PlainConsole(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            super().print(*(plain(part) if isinstance(part, str) else part for part in objects), **options)
+
+    return PlainConsole(stderr=True, highlight=False, markup=False)
 
 
 class Bar:

@@ -1,12 +1,13 @@
 """How fast bulk marking is beside a plain copy of the same files, how much memory it takes, how it scales on Ray.
 
-    python -m studies.bulk.speed throughput [--gigabytes 4] [--codec none|zstd] [--rounds 3]
+    python -m studies.bulk.speed throughput [--gigabytes 4] [--codec none|zstd] [--rounds 3] [--before CHECKOUT]
     python -m studies.bulk.speed memory [--gigabytes 1 4 16]
     python -m studies.bulk.speed scaling [--gigabytes 1] [--workers 1 2]
 
 The plain copy reads each Parquet file in batches and writes them again with the same options: one loop, pyarrow's own
 threads, no digest and no sync. Every run is a process of its own; wall-clock and processor time are both reported,
-because on a machine with other work only the second means much. Files go to TMPDIR and are removed.
+because on a machine with other work only the second means much. ``--before`` marks with another checkout in between,
+and the ratio is of processor time, with that of the children. Files go to TMPDIR and are removed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -113,17 +115,26 @@ def child(what: str, source: Path, target: Path, width: int, workers: int | None
         from regionmarker.ray_cluster import import_ray, start_ray
 
         start_ray(import_ray(), num_cpus=workers, include_dashboard=False, object_store_memory=100_000_000)
-    start, before = time.perf_counter(), time.process_time()
+    start, before = time.perf_counter(), processor_seconds()
     if what == "copy":
         copy(source, target)
     else:
         mark(source, target, "ray" if what == "ray" else "local", workers)
     facts = {
         "seconds": time.perf_counter() - start,
-        "processor_seconds": time.process_time() - before,
+        "processor_seconds": processor_seconds() - before,
         "peak_megabytes": peak_megabytes(),
     }
     print(json.dumps(facts))
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process and of the children that it has waited for."""
+    from regionmarker.first_look import LOOKER
+
+    LOOKER.close()
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def peak_megabytes() -> float:
@@ -132,13 +143,17 @@ def peak_megabytes() -> float:
     return int(line.split()[1]) / 1024
 
 
-def run(what: str, source: Path, target: Path, width: int, workers: int | None = None) -> dict[str, float]:
+def run(
+    what: str, source: Path, target: Path, width: int, workers: int | None = None, checkout: Path | None = None
+) -> dict[str, float]:
     command = [sys.executable, "-m", __spec__.name, "--width", str(width), "--child", what, str(source), str(target)]
     done = subprocess.run(
         [*command, *([] if workers is None else ["--workers", str(workers)])],
         stdout=subprocess.PIPE,
         text=True,
         check=True,
+        cwd=checkout,
+        env=os.environ if checkout is None else {**os.environ, "PYTHONPATH": f"{checkout / 'src'}:{checkout}"},
     )
     shutil.rmtree(target)
     return dict(json.loads(done.stdout.splitlines()[-1]))
@@ -152,13 +167,22 @@ def throughput(folder: Path, options: Any) -> dict[str, Any]:
     for _ in range(options.rounds):
         copied, marked = (run(what, source, folder / "out", options.width) for what in ("copy", "mark"))
         rounds.append({"copy": copied, "mark": marked, "ratio": copied["seconds"] / marked["seconds"]})
+        if options.before is not None:
+            before = run("mark", source, folder / "out", options.width, checkout=options.before)
+            rounds[-1] |= {"before": before, "after_to_before": _ratio(marked, before)}
         print(json.dumps(rounds[-1]), flush=True)
     ratios = sorted(found["ratio"] for found in rounds)
+    versions = [found["after_to_before"] for found in rounds if "after_to_before" in found]
     best = {what: min(found[what]["seconds"] for found in rounds) for what in ("copy", "mark")}
     return {
         "gigabytes": size, "codec": options.codec, "median_ratio": ratios[len(ratios) // 2],
         "best_ratio_of_bests": best["copy"] / best["mark"], "best_seconds": best,
+        "after_to_before": {"median": statistics.median(versions), "all": sorted(versions)} if versions else None,
     }  # fmt: skip
+
+
+def _ratio(after: dict[str, float], before: dict[str, float]) -> float:
+    return after["processor_seconds"] / before["processor_seconds"]
 
 
 def memory(folder: Path, options: Any) -> dict[str, Any]:
@@ -191,6 +215,7 @@ def main() -> None:
     parser.add_argument("--codec", choices=["none", "zstd"], default="none")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--before", type=Path, help="another checkout, to mark with in every round as well")
     parser.add_argument("--width", type=int, default=WIDTH)
     parser.add_argument("--shard-rows", type=int, default=SHARD_ROWS)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)

@@ -68,6 +68,28 @@ def test_a_lost_or_torn_output_is_made_again(mark, shards, tmp_path):
     assert digests(tmp_path / "out") == whole
 
 
+def test_verify_output_finds_what_changed_since_an_earlier_run(mark, shards, tmp_path):
+    """Size and time are as they were, the bytes are not: an output is made again, an input is refused."""
+    source, target = shards(2), tmp_path / "out"
+    mark(source, target)
+    whole = digests(target)
+    _flip(target / "part-001.parquet")
+    assert mark(source, target).already_done == 2  # by its size alone
+    assert mark(source, target, verify_output=True).already_done == 1
+    assert digests(target) == whole
+    _flip(source / "part-000.parquet")
+    assert mark(source, target).already_done == 2
+    with pytest.raises(InputError, match=r"part-000\.parquet changed since it was marked"):
+        mark(source, target, verify_output=True)
+
+
+def _flip(path):
+    stamp, content = path.stat(), bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+
+
 def test_changed_input_is_an_error_and_touched_input_is_not(mark, shards, tmp_path, embeddings):
     source = shards(2)
     mark(source, tmp_path / "out")

@@ -24,6 +24,10 @@ def test_small_files_and_committed_ones(tmp_path, where):
     stamp = storage.info("a/b.txt")
     storage.write("a/b.txt", b"other content")
     assert storage.info("a/b.txt") != stamp
+    storage.note("notes/begun")
+    assert storage.read("notes/begun") == b""
+    storage.remove("notes/begun")
+    assert storage.info("notes/begun") is None
     storage.remove("a")
     storage.remove("never/there")
     assert list(tree(storage)) == ["c/d.bin"]

@@ -77,6 +77,25 @@ def test_flips_in_a_passphrase_header_cost_no_more_than_the_ceilings_allow():
     )
 
 
+@pytest.mark.parametrize(
+    ("offset", "value", "worked"),
+    [(12, 256 * 1024, True), (12, 256 * 1024 + 1, False), (16, 6, True), (16, 7, False), (20, 8, True), (20, 9, False)],
+)
+def test_argon2_works_for_a_stranger_no_more_than_the_ceilings_say(monkeypatch, offset, value, worked):
+    """Four times the memory and twice the passes and lanes that we write."""
+    envelope = bytearray(seal(PAYLOAD, Kind.RING, Opener.passphrase("a")))
+    envelope[offset : offset + 4] = value.to_bytes(4, "little")
+    calls = []
+    monkeypatch.setattr("regionmarker.crypto.envelope.Argon2id", lambda **cost: calls.append(cost) or _Key())
+    assert refused(bytes(envelope), Opener.passphrase("a"))
+    assert bool(calls) is worked
+
+
+class _Key:
+    def derive(self, _passphrase: bytes) -> bytes:
+        return bytes(32)
+
+
 def test_wrong_secrets_kinds_and_versions_are_refused_alike(sealed):
     assert refused(sealed, Opener(Lock.SECRET_FILE, Secret(b"t" * 32)))
     assert refused(sealed, Opener.passphrase("s" * 32))

@@ -162,3 +162,39 @@ def test_links_in_a_bundle_are_refused(own_copy):
     (bundle / "passwords").symlink_to("/etc/passwd")
     with pytest.raises(InputError, match="passwords is not a file"):
         check_evidence(bundle)
+
+
+def test_a_zip_that_unpacks_to_far_more_than_it_has_is_refused(tmp_path):
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("manifest.json", b" " * (64 << 20))
+    assert path.stat().st_size < 100_000
+    with pytest.raises(InputError, match=r"bomb\.zip holds 64 MiB, where 3 MiB are the most: that is not a bundle"):
+        read_bundle(path)
+
+
+def test_a_zip_may_say_what_it_likes_of_its_sizes(saved, tmp_path):
+    """A size that the directory of the zip understates ends in a wrong checksum, not in more memory."""
+    content = bytearray(saved["summary"].with_name("summary.zip").read_bytes())
+    place = content.rfind(b"PK\x01\x02")
+    content[place + 24 : place + 28] = (1).to_bytes(4, "little")
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(InputError, match="is not a bundle"):
+        read_bundle(tmp_path / "a.zip")
+
+
+def test_many_files_large_files_and_other_ways_of_packing_are_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "many.zip", "w") as packed:
+        for number in range(1001):
+            packed.writestr(str(number), b"")
+    with pytest.raises(InputError, match="holds 1001 files"):
+        read_bundle(tmp_path / "many.zip")
+    with zipfile.ZipFile(tmp_path / "odd.zip", "w", zipfile.ZIP_LZMA) as packed:
+        packed.writestr("manifest.json", b"{}")
+    with pytest.raises(InputError, match="packed in another way"):
+        read_bundle(tmp_path / "odd.zip")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "manifest.json").touch()
+    os.truncate(tmp_path / "folder" / "manifest.json", 3 << 30)  # sparse: it takes no room on the disk
+    with pytest.raises(InputError, match="holds 3072 MiB, where 2048 MiB are the most"):
+        read_bundle(tmp_path / "folder")

@@ -12,7 +12,7 @@ import pytest
 
 from regionmarker import KeyRing, RegionMarker
 from regionmarker.errors import InputError, KeyFileError, OutsideError
-from regionmarker.keys.files import PASSPHRASE_VARIABLE, SECRET_FILE_VARIABLE, secret_path
+from regionmarker.keys.files import LARGEST_VARIABLE, PASSPHRASE_VARIABLE, SECRET_FILE_VARIABLE, secret_path
 
 KEY = "provider.rmkey"
 
@@ -156,3 +156,52 @@ def test_a_ring_keeps_old_keys_and_marks_with_the_newest(tmp_path, real_marker, 
     assert old.pool.texts == new.pool.texts
     assert old.provider_targets() != new.provider_targets()
     assert not np.allclose(old.mark.normals, new.mark.normals)
+
+
+def test_a_sparse_file_of_3_gb_is_refused_before_it_is_read(saved, monkeypatch):
+    """Read, it would take 6 GB; here 60 MB of address space are enough to refuse it."""
+    os.truncate(saved, 3 << 30)
+    script = (
+        "import resource, sys\n"
+        "from regionmarker.keys.files import open_key\n"
+        "from regionmarker.errors import KeyFileError\n"
+        "import numpy, safetensors.numpy\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 60_000_000,) * 2)\n"
+        "try:\n    open_key(sys.argv[1])\nexcept KeyFileError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, saved], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        f"{saved} has 3221225472 bytes, but may have 1073741824: it is no key file, or set {LARGEST_VARIABLE} "
+        "to the bytes that one may have\n"
+    )
+    monkeypatch.setenv(LARGEST_VARIABLE, "much")
+    with pytest.raises(InputError, match=f"{LARGEST_VARIABLE} is 'much', but must be a number of bytes"):
+        RegionMarker.load(saved)
+
+
+def test_the_largest_size_holds_for_writing_as_for_reading(saved, marker, monkeypatch):
+    size = saved.stat().st_size
+    monkeypatch.setenv(LARGEST_VARIABLE, str(size - 1))
+    with pytest.raises(KeyFileError, match=f"has {size} bytes, but may have {size - 1}"):
+        RegionMarker.load(saved)
+    with pytest.raises(InputError, match="more than is ever opened"):
+        marker.save(saved.with_name("other.rmkey"))
+    assert sorted(path.name for path in saved.parent.iterdir()) == [KEY, KEY + ".secret"]
+    monkeypatch.setenv(LARGEST_VARIABLE, str(size))
+    assert RegionMarker.load(saved).key_.id == marker.key_.id
+
+
+def test_a_secret_that_is_large_is_refused(saved):
+    os.truncate(secret_path(saved), 3 << 30)
+    with pytest.raises(KeyFileError, match="has 3221225472 bytes, but may have 1048576: give another file"):
+        RegionMarker.load(saved)
+
+
+@pytest.mark.parametrize("which", ["key", "secret"])
+def test_a_named_pipe_is_refused_and_not_waited_for(saved, which):
+    path = saved if which == "key" else secret_path(saved)
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    with pytest.raises(KeyFileError, match="is not a file"):
+        RegionMarker.load(saved)

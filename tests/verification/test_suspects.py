@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from hashlib import sha256
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.support.damage import flips, footer_bytes
 from tests.support.embedding_server import EmbeddingServer, HashObject, vector_of
 
 from regionmarker.encoders import CachedEncoder
@@ -288,6 +290,68 @@ def test_files_that_are_something_else_are_refused(tmp_path):
     }.items():
         with pytest.raises(InputError, match=message):
             load_suspect(f"file:{tmp_path / name}")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "fixed.parquet", "jsonl"])
+def test_answers_that_are_too_wide_are_refused(tmp_path, suffix):
+    """Judging 12,000 numbers each took 55 s and 3.9 GB."""
+    path, wide = tmp_path / f"wide.{suffix}", np.ones((2, 8193), dtype=np.float32)
+    if suffix == "jsonl":
+        lines = [json.dumps({"text": text, "embedding": row.tolist()}) for text, row in zip(TEXTS, wide, strict=False)]
+        path.write_text("\n".join(lines))
+    else:
+        write(path, TEXTS[:2], wide, pa.list_(pa.float32(), 8193) if "fixed" in suffix else None)
+    with pytest.raises(InputError, match=r"wide.* have 8193 numbers each, and 8192 are the most"):
+        load_suspect(f"file:{path}")
+    with pytest.raises(InputError, match="have 8193 numbers each"):
+        ask_texts(lambda texts: np.ones((len(texts), 8193)), TEXTS)
+    assert Answers("widest", TEXTS[:2], wide[:, :8192]).width == 8192
+
+
+@pytest.mark.parametrize(
+    "time", ["yesterday", "", "2026-13-01", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", 5, None]
+)
+def test_a_transcript_with_a_bad_time_is_a_sentence(tmp_path, time):
+    path = tmp_path / "a.parquet"
+    _with_transcript(path, [[1, time, ["ab"], "cd"]])
+    with pytest.raises(InputError, match=r"the transcript in .*a\.parquet is damaged"):
+        Answers.from_file(path)
+
+
+@pytest.mark.parametrize("exchange", [[1, "2026-01-01", ["no digest"], "cd"], [1, "2026-01-01", [], 7], [1], 7, None])
+def test_a_transcript_that_is_none_is_a_sentence(tmp_path, exchange):
+    _with_transcript(tmp_path / "a.parquet", [exchange])
+    with pytest.raises(InputError, match="is damaged"):
+        Answers.from_file(tmp_path / "a.parquet")
+
+
+def _with_transcript(path, exchanges):
+    about = json.dumps({"suspect": "somebody", "exchanges": exchanges})
+    table = pa.table({"text": list(TEXTS), "embedding": list(ROWS)})
+    pq.write_table(table.replace_schema_metadata({"regionmarker": about}), path)
+
+
+def test_a_file_of_no_time_is_a_sentence(tmp_path, monkeypatch):
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": "one", "embedding": [1.0, 0.0]}))
+    far = os.stat_result((0o100600, 0, 0, 1, 0, 0, 10, 0, 2**60, 0))
+    monkeypatch.setattr("pathlib.Path.stat", lambda _path, **_options: far)
+    with pytest.raises(InputError, match=r"a\.jsonl was written at no time that a calendar has: run touch"):
+        load_suspect(f"file:{path}")
+
+
+def test_300_flipped_files_of_answers_are_read_or_refused(tmp_path):
+    path = tmp_path / "a.parquet"
+    Answers("somebody", TEXTS, ROWS, (Exchange(1, "2026-01-01T00:00:00+00:00", ("ab",), "cd"),)).to_parquet(path)
+    content = path.read_bytes()
+    refused = 0
+    for damaged in [*flips(content, 200, last=footer_bytes(content)), *flips(content, 100, seed=1)]:
+        path.write_bytes(damaged)
+        try:
+            Answers.from_file(path)
+        except InputError:
+            refused += 1
+    assert 60 < refused < 300
 
 
 def test_widths_that_change_between_blocks_are_named(tmp_path):

@@ -66,6 +66,10 @@ class RowMarker:
 
     def mark(self, batch: Any) -> MarkedRows:
         """Mark a batch; rows that cannot be marked are left out of what is served."""
+        with np.errstate(invalid="ignore", over="ignore"):  # such rows are refused: no warning besides
+            return self._mark(batch)
+
+    def _mark(self, batch: Any) -> MarkedRows:
         try:
             return MarkedRows(self._marked(batch), None, (), "")
         except InputError as error:

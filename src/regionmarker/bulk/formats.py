@@ -16,18 +16,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from regionmarker.corpus import read_names
 from regionmarker.errors import InputError, MissingExtraError, OutsideError, RegionMarkerError
 
 SUFFIXES = {
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npy": "npy",
 }  # fmt: skip
 LANCE = "lance"
+_PANIC = "PanicException"  # what a library in Rust raises when it gives up; it is no Exception, and has no module
 _READ_BYTES = 4 << 20
+_LOOK_ROWS = 4096
 _CODECS = {
     "UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "BROTLI": "brotli", "ZSTD": "zstd", "LZ4": "lz4",
     "LZ4_RAW": "lz4",
 }  # fmt: skip
 _IPC_MAGIC = b"ARROW1"
+_AS_BYTES = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
 
 
 class Source(Protocol):
@@ -59,6 +63,15 @@ def open_shard(path: Path, kind: str, column: str, part: int = 0) -> Iterator[So
         yield source
 
 
+def look_at_shard(path: str, kind: str, column: str, part: int, whole: bool) -> None:
+    """Open a shard and read what its marking relies on, or all of it; for :mod:`regionmarker.first_look`."""
+    with open_shard(Path(path), kind, column, part) as source, reading(Path(path)):
+        read_names(source.schema)
+        source.writer_options(column)
+        for _batch in source.batches(_LOOK_ROWS) if whole else ():
+            pass
+
+
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn the many ways in which a file cannot be read into one sentence."""
@@ -71,8 +84,15 @@ def reading(path: Path) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError, EOFError, TypeError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the disk's complaint, not the library's
             raise OutsideError(f"cannot read {path}: {error.strerror}") from None
-        said = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"cannot read {path}: {said}") from None
+        raise InputError(f"cannot read {path}: {_first_line(error)}") from None
+    except BaseException as error:
+        if type(error).__name__ != _PANIC:
+            raise
+        raise InputError(f"cannot read {path}: {_first_line(error)}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def digest(path: Path, kind: str, part: int = 0) -> str:
@@ -106,7 +126,8 @@ class ParquetSource(Source):
 
     def batches(self, rows: int) -> Iterator[Any]:
         with reading(self._path):
-            yield from self._file.iter_batches(batch_size=rows)
+            for batch in self._file.iter_batches(batch_size=rows):
+                yield _validated(batch)
 
     def writer_options(self, column: str) -> dict[str, Any]:
         """Keep each column's codec. Dictionaries and statistics help everything but vectors."""
@@ -136,7 +157,7 @@ class ArrowSource(Source):
 
     def batches(self, rows: int) -> Iterator[Any]:
         with reading(self._path):
-            for batch in self._batches:
+            for batch in map(_validated, self._batches):
                 for start in range(0, len(batch), rows):
                     yield batch.slice(start, rows)
 
@@ -176,6 +197,15 @@ class LanceSource(Source):
     def batches(self, rows: int) -> Iterator[Any]:
         with reading(self._path):
             yield from self._fragment.to_batches(batch_size=rows)
+
+
+def _validated(batch: Any) -> Any:
+    """Refuse a batch with an offset or an index that points outside of it: nothing else would look at that."""
+    batch.validate()
+    for column in batch.columns:
+        kind = _AS_BYTES.get(column.type)  # a text that is not UTF-8 is handed on as it came
+        (column if kind is None else column.view(kind)).validate(full=True)
+    return batch
 
 
 def open_lance(path: Path) -> Any:

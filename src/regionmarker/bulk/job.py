@@ -18,6 +18,7 @@ from regionmarker.corpus import EMBEDDING
 from regionmarker.errors import InputError
 
 STATE = "_regionmarker"
+BEGUN = "begun"
 REFUSE, SET_ASIDE = "refuse", "set-aside"
 _LANCE_SUFFIX = ".lance"
 _DATA_SET = "state.json"  # what Hugging Face's save_to_disk writes beside the Arrow files that belong to the data set
@@ -38,7 +39,8 @@ class Job:
     on_bad_row
         ``refuse`` the shard of a row that cannot be marked, or put the row ``set-aside`` and mark the others.
     verify_output
-        Read every output again and compare it with its input marked a second time.
+        Read every output again and compare it with its input marked a second time; what an earlier run finished is
+        compared with the digests of its entry.
 
     Examples
     --------
@@ -115,6 +117,10 @@ class JobPaths:
 
     def entry(self, shard: Shard) -> str:
         return f"{self.state}/entries/{shard.name}.json"
+
+    def begun(self, shard: Shard) -> str:
+        """Name the note that is there while a shard is worked on: found later, it says that a process died over it."""
+        return f"{self.state}/{BEGUN}/{shard.name}.note"
 
     def set_aside(self, shard: Shard) -> tuple[Storage, str]:
         """Return where a shard's bad rows go: beside the target and not in it, because they are not marked."""
@@ -244,7 +250,7 @@ def _members(source: Storage, name: str) -> set[str]:
     """Return the files that belong to a Hugging Face data set; leftovers of its cache do not."""
     try:
         return {entry["filename"] for entry in json.loads(source.read(name) or b"")["_data_files"]}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{source.where}/{name} is not the state of a data set") from None
 
 

@@ -72,16 +72,40 @@ class Entry:
         )  # fmt: skip
 
     def to_json(self) -> bytes:
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False).encode()
+        return _json(asdict(self))
 
     @classmethod
     def from_json(cls, content: bytes | None) -> Entry | None:
         """Read an entry; None where there is none, or one that cannot be understood: the shard is then done again."""
         try:
             document = json.loads(content or b"")
-            return cls(**{**document, "set_aside": tuple(document["set_aside"])})
-        except (ValueError, TypeError, KeyError):
+            entry = cls(**{**document, "set_aside": tuple(document["set_aside"])})
+        except (ValueError, TypeError, KeyError, RecursionError):
             return None
+        return entry if entry._is_sound() else None
+
+    def _is_sound(self) -> bool:
+        texts = (self.shard, self.source, self.status, self.input_stamp)
+        maybe_texts = (self.reason, self.input_sha256, self.output_sha256, self.set_aside_reason)
+        numbers = (self.part, self.input_bytes, self.rows, self.rows_set_aside, *self.set_aside)
+        return (
+            all(isinstance(text, str) for text in texts)
+            and all(text is None or isinstance(text, str) for text in maybe_texts)
+            and all(_is_count(number) for number in numbers)
+            and (self.output_bytes is None or _is_count(self.output_bytes))
+        )
+
+
+def _json(document: object) -> bytes:
+    """Write a document in UTF-8; with escapes where the name of a file is none."""
+    try:
+        return json.dumps(document, indent=1, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(document, indent=1).encode()
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 class JobFile:
@@ -100,8 +124,11 @@ class JobFile:
         where = self._target.where
         try:
             before = json.loads(content)
-            key, settings = before["key"], before["settings"]
-        except (ValueError, KeyError, TypeError):
+            key, settings = dict(before["key"]), dict(before["settings"])
+            commitment = key.get("commitment")
+            if commitment is not None and not isinstance(commitment, str):
+                raise ValueError("a commitment is a text")
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(f"{where}: {self._name} is damaged: use --force to mark everything again") from None
         if not _same_key(key, self.document["key"]):
             raise InputError(
@@ -147,6 +174,6 @@ def write_manifest(paths: JobPaths, document: dict[str, Any], entries: Sequence[
         },
         "shards": [asdict(entry) for entry in ordered],
     }
-    content = json.dumps(manifest, indent=1, ensure_ascii=False).encode() + b"\n"
+    content = _json(manifest) + b"\n"
     paths.target.write(paths.manifest, content)
     return dict(json.loads(content))

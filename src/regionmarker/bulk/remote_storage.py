@@ -107,6 +107,9 @@ class RemoteStorage:
         with self._reaching():
             self._files.pipe_file(self._path(name), content)
 
+    def note(self, name: str) -> None:
+        self.write(name, b"")
+
     def remove(self, name: str) -> None:
         with self._reaching(), contextlib.suppress(FileNotFoundError):
             self._files.rm(self._path(name), recursive=True)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from regionmarker.bulk.formats import digest
-from regionmarker.bulk.job import Job, JobPaths, Shard
+from regionmarker.bulk.job import BEGUN, Job, JobPaths, Shard
 from regionmarker.bulk.manifest import DONE, Entry, JobFile, KeyLabel, write_manifest
 from regionmarker.bulk.shard import ShardMarker, Stopped
+from regionmarker.bulk.storage import Storage
 from regionmarker.errors import InputError
 from regionmarker.marking.marker import RegionMarker
 
@@ -78,7 +79,7 @@ def _run(
     elif not job_file.belongs():
         _refuse_strangers(paths, job)
     job_file.write()
-    done = {} if force else _finished(paths, shards)
+    done = {} if force else _finished(paths, shards, check_digests=job.verify_output)
     missing = tuple(shard for shard in shards if shard.name not in done)
     by_name = {shard.name: shard for shard in shards}
     progress.on_plan(sum(shard.bytes for shard in shards), sum(by_name[name].bytes for name in done))
@@ -89,6 +90,7 @@ def _run(
     refused = tuple(entry for _, entry in sorted(entries.items()) if entry.status != DONE)
     if paths.target_file is not None and refused:
         raise InputError(str(refused[0].reason))
+    paths.target.remove(f"{paths.state}/{BEGUN}")
     whole = write_manifest(paths, job_file.document, list(entries.values()))
     return Outcome(whole, paths.manifest, len(done), refused)
 
@@ -104,23 +106,30 @@ def _refuse_strangers(paths: JobPaths, job: Job) -> None:
         )
 
 
-def _finished(paths: JobPaths, shards: tuple[Shard, ...]) -> dict[str, Entry]:
-    """Return the entries of the shards that need no work, after a look at both of their ends."""
+def _finished(paths: JobPaths, shards: tuple[Shard, ...], *, check_digests: bool) -> dict[str, Entry]:
+    """Return the entries of the shards that need no work, after a look at both of their ends, or at all of them."""
     done = {}
     for shard in shards:
         entry = Entry.from_json(paths.target.read(paths.entry(shard)))
         if entry is None or entry.status != DONE:
             continue
-        _refuse_changed_input(paths, shard, entry)
+        _refuse_changed_input(paths, shard, entry, check_digests=check_digests)
         written = paths.target.info(shard.name)
-        if written is not None and written.bytes == entry.output_bytes:
+        if written is None or written.bytes != entry.output_bytes:
+            continue
+        if not check_digests or _digest(paths.target, shard.name) == entry.output_sha256:
             done[shard.name] = entry
     _refuse_lost_input(paths, shards)
     return done
 
 
-def _refuse_changed_input(paths: JobPaths, shard: Shard, entry: Entry) -> None:
-    if (entry.input_bytes, entry.input_stamp) == (shard.bytes, shard.stamp):
+def _digest(storage: Storage, name: str) -> str:
+    with storage.open_local(name) as path:
+        return digest(path, "file")
+
+
+def _refuse_changed_input(paths: JobPaths, shard: Shard, entry: Entry, *, check_digests: bool) -> None:
+    if not check_digests and (entry.input_bytes, entry.input_stamp) == (shard.bytes, shard.stamp):
         return
     with paths.source.open_local(shard.source) as path:  # touched, or copied anew: its bytes decide
         if entry.input_sha256 == digest(path, shard.kind, shard.part):

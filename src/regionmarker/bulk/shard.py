@@ -1,5 +1,8 @@
 """Mark one shard: read, mark, write and digest at the same time, then commit the whole file.
 
+A shard is opened in a child process first, because pyarrow ends the process over some damaged footers. Should it end
+this one over the rows, the note of that shard stays, and the next run reads the whole shard in the child first.
+
 Rows that cannot be marked are set aside as they came, with their numbers, away from what is served.
 """
 
@@ -22,6 +25,7 @@ from regionmarker.bulk.job import SET_ASIDE, Job, JobPaths, Shard
 from regionmarker.bulk.manifest import DONE, Entry
 from regionmarker.bulk.pipeline import DigestingFile, prefetch, writing
 from regionmarker.errors import InputError, OutsideError
+from regionmarker.first_look import first_look
 from regionmarker.marking.marker import RegionMarker
 
 ROW_COLUMN = "regionmarker_row"
@@ -83,11 +87,27 @@ class ShardMarker:
         with self.paths.source.open_local(shard.source) as path, ThreadPoolExecutor(1) as pool:
             digesting = pool.submit(digest, path, shard.kind, shard.part)
             try:
-                entry = self._mark(shard, path, digesting, on_rows)
+                with self._begun(shard) as died_over_it:
+                    first_look(
+                        "regionmarker.bulk.formats:look_at_shard", shard.source, path=str(path), kind=shard.kind,
+                        column=self.job.column, part=shard.part, whole=died_over_it,
+                    )  # fmt: skip
+                    entry = self._mark(shard, path, digesting, on_rows)
             except InputError as error:
                 entry = Entry.refused(shard, str(error).replace(str(path), shard.source))
         self.paths.target.write(self.paths.entry(shard), entry.to_json())
         return entry
+
+    @contextlib.contextmanager
+    def _begun(self, shard: Shard) -> Iterator[bool]:
+        """Leave a note while a shard is worked on; give whether one was there, of a process that died over it."""
+        target, note = self.paths.target, self.paths.begun(shard)
+        found = target.info(note) is not None
+        target.note(note)
+        try:
+            yield found
+        finally:
+            target.remove(note)
 
     def _mark(self, shard: Shard, path: Path, digesting: Future[str], on_rows: Callable[[int], None]) -> Entry:
         target = self.paths.target

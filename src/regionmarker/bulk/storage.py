@@ -62,6 +62,9 @@ class Storage(Protocol):
     def write(self, name: str, content: bytes) -> None:
         """Write a small file in one step."""
 
+    def note(self, name: str) -> None:
+        """Leave an empty file at little cost: it outlives this process, but not a fall of the machine."""
+
     def remove(self, name: str) -> None:
         """Remove a file or a folder with all that is in it, if it is there."""
 
@@ -146,6 +149,14 @@ class LocalStorage:
         _make_folder(path.parent)
         with atomic_path(path) as temporary:
             temporary.write_bytes(content)
+
+    def note(self, name: str) -> None:
+        path = self.root / name
+        _make_folder(path.parent)
+        try:
+            path.touch()
+        except OSError as error:
+            raise OutsideError(f"cannot write {path}: {error.strerror}") from None
 
     def remove(self, name: str) -> None:
         path = self.root / name

@@ -13,12 +13,13 @@ def main(arguments: list[str] | None = None) -> None:
 
     from regionmarker.cli.app import app
     from regionmarker.errors import RegionMarkerError
+    from regionmarker.terminal import plain
 
     set_on_retry_hooks([])  # with structlog, retries would be logged on stdout, in the midst of what --json promises
     try:
         code = app(arguments, standalone_mode=False, prog_name="regionmarker") or 0
     except RegionMarkerError as error:
-        sys.stderr.write(f"regionmarker: {error}\n")
+        sys.stderr.write(f"regionmarker: {plain(str(error))}\n")
         code = error.exit_code
     except (KeyboardInterrupt, EOFError):
         code = INTERRUPTED

@@ -10,6 +10,7 @@ import typer
 from regionmarker.cli.options import Json, Suspect
 from regionmarker.cli.output import print_result, print_table, stderr
 from regionmarker.errors import InputError
+from regionmarker.terminal import plain
 
 if TYPE_CHECKING:
     from regionmarker.evidence.check import CheckReport
@@ -102,6 +103,7 @@ def _show(report: CheckReport, *, as_json: bool) -> None:
         return
     print_table((), [(row.name, "ok" if row.ok else "FAILED", row.detail) for row in report.checks])
     if report.ok:
-        typer.echo(f"\nAll checks of the level {report.level} passed: {report.outcome}, p = {report.p_value:.3g}.")
+        outcome = plain(report.outcome)
+        typer.echo(f"\nAll checks of the level {report.level} passed: {outcome}, p = {report.p_value:.3g}.")
     else:
         stderr.print(f"regionmarker: {report.failure}")

@@ -34,7 +34,8 @@ def mark(
         str, typer.Option(help="refuse: leave its whole shard out; set-aside: keep it apart and mark the others.")
     ] = "refuse",
     verify_output: Annotated[
-        bool, typer.Option(help="Mark every shard twice and compare with what is on the disk.")
+        bool,
+        typer.Option(help="Mark every shard twice and compare with the disk; check digests of what was done."),
     ] = False,
     engine: Annotated[str, typer.Option(help="local: this machine; ray: a Ray cluster.")] = "local",
     address: Annotated[

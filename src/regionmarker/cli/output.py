@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from regionmarker.progress import Bar, bar, stderr_console
+from regionmarker.terminal import plain
 
 stderr = stderr_console()
 
@@ -35,7 +36,7 @@ def print_table(
     """Print a table of plain text, by default on stdout; without headings the first column is bold instead."""
     console = console or Console(highlight=False)
     if title:
-        console.print(title, style="italic", markup=False)  # a table's own title would wrap at the table's width
+        console.print(plain(title), style="italic", markup=False)  # a table's own title would wrap at the table's width
     table = Table(show_header=bool(headings), box=None, pad_edge=False)
     for heading in headings:
         table.add_column(heading, overflow="fold", justify="right" if right else "left")
@@ -44,7 +45,7 @@ def print_table(
             table.add_column(style="bold")
             for _ in row[1:]:
                 table.add_column(overflow="fold")
-        table.add_row(*(Text(cell) for cell in row))  # as it stands: a name may hold brackets
+        table.add_row(*(Text(plain(cell)) for cell in row))  # as it stands: a name may hold brackets, or worse
     console.print(table)
 
 

@@ -42,7 +42,7 @@ SECRET_BYTES = 32
 
 # RFC 9106, second recommended option; the ceilings keep a forged header from eating the machine.
 _MEMORY_KIB, _ITERATIONS, _LANES = 64 * 1024, 3, 4
-_MEMORY_CEILING_KIB, _ITERATIONS_CEILING, _LANES_CEILING = 1024 * 1024, 16, 16
+_MEMORY_CEILING_KIB, _ITERATIONS_CEILING, _LANES_CEILING = 4 * _MEMORY_KIB, 2 * _ITERATIONS, 2 * _LANES
 
 UNREADABLE = (
     "it is damaged, is not a regionmarker key, was written by a newer version, "
@@ -116,7 +116,7 @@ def open_envelope(sealed: bytes, kind: Kind, opener: Opener) -> Secret:
     """Decrypt what :func:`seal` made; anything else raises :class:`UnreadableError`."""
     if len(sealed) < HEADER_BYTES + TAG_BYTES:
         raise UnreadableError
-    header, body = sealed[:HEADER_BYTES], sealed[HEADER_BYTES:]
+    header, body = sealed[:HEADER_BYTES], memoryview(sealed)[HEADER_BYTES:]
     magic, version, its_kind, lock, memory, iterations, lanes, salt, nonce, length = _HEADER.unpack(header)
     known = (magic, version, its_kind, lock, length) == (MAGIC, VERSION, kind, opener.lock, len(body))
     if not (known and _plausible(lock, memory, iterations, lanes)):

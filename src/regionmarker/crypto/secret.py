@@ -63,6 +63,7 @@ class Secret(Sealed):
 
 OWNER_ONLY = 0o600
 _OTHERS = 0o077
+SMALL = 1 << 20  # bytes: secrets and signing keys have far fewer
 
 
 def write_owner_only(path: Path, content: Secret) -> None:
@@ -71,21 +72,37 @@ def write_owner_only(path: Path, content: Secret) -> None:
         temporary.write_bytes(content.reveal())
 
 
-def read_owner_only(path: Path) -> Secret:
-    """Read a secret file; refuse symbolic links and files that others can read."""
+def read_owner_only(path: Path, *, most: int = SMALL, first: int | None = None, hint: str = "") -> Secret:
+    """Read a secret file; refuse symbolic links, what is no file, files that others can read, and large ones.
+
+    Parameters
+    ----------
+    path
+        The file.
+    most
+        The largest number of bytes that it may have; it is looked at before anything is read.
+    first
+        Read only so many bytes.
+    hint
+        What to say to someone whose file is larger.
+    """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # Without waiting: opening a named pipe would otherwise last until somebody writes to it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         if path.is_symlink():
             raise KeyFileError(f"{path} is a symbolic link: give the path of the file itself") from None
         raise InputError(f"cannot open {path}: {error.strerror}") from None
     try:
-        mode = os.fstat(descriptor).st_mode
+        found = os.fstat(descriptor)
+        mode = found.st_mode
         if not stat.S_ISREG(mode):
             raise KeyFileError(f"{path} is not a file")
         if mode & _OTHERS:
             raise KeyFileError(f"{path} can be read by others: run chmod 600 {path}")
+        if found.st_size > most:
+            raise KeyFileError(f"{path} has {found.st_size} bytes, but may have {most}: {hint or 'give another file'}")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return Secret(file.read())
+            return Secret(file.read(most if first is None else first))
     finally:
         os.close(descriptor)

@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import shutil
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -29,7 +30,10 @@ SUMMARY, EXPERT, COURT = DISCLOSURES = ("summary", "expert", "court")
 MANIFEST, SIGNATURE, SIGNER = "manifest.json", "manifest.sig", "signer.pem"
 REQUEST, TOKEN = "timestamp.tsq", "timestamp.tsr"
 UNLISTED = (MANIFEST, SIGNATURE, REQUEST, TOKEN)
-_LARGEST = 1 << 32  # bytes of an unpacked zip: more is not evidence but an attack on whoever opens it
+# More than this is not evidence but an attack on whoever opens it.
+_LARGEST = 1 << 31  # bytes of all files
+_MOST_FILES = 1000
+_PROPORTION, _SMALL = 50, 1 << 20  # what a zip may unpack to: so many times its own bytes, or so many bytes
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -115,7 +119,9 @@ def read_bundle(path: str | Path) -> Bundle:
     path = Path(path)
     try:
         if path.is_dir():
-            return Bundle(path, {entry.name: _read_entry(entry) for entry in sorted(path.iterdir())})
+            entries = sorted(path.iterdir())
+            _check_size(path, len(entries), sum(entry.lstat().st_size for entry in entries), _LARGEST)
+            return Bundle(path, {entry.name: _read_entry(entry) for entry in entries})
         if path.is_file():
             return Bundle(path, _unpack(path))
     except OSError as error:
@@ -127,6 +133,7 @@ _DAMAGED = (
     zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError,
     NotImplementedError,  # a way of packing that zipfile does not know
     RuntimeError,  # an encrypted entry
+    ValueError, OverflowError, struct.error,  # names that are no text, places before the beginning, times before 1980
 )  # fmt: skip
 """All that zipfile raises on files that no bundle was packed into."""
 
@@ -144,11 +151,26 @@ def _unpack(path: Path) -> dict[str, bytes]:
             names = [entry.filename for entry in entries]
             if len(set(names)) != len(names) or any("/" in name or "\\" in name for name in names):
                 raise InputError(f"{path} is not a bundle: it holds folders, or a name twice")
-            if sum(entry.file_size for entry in entries) > _LARGEST:
-                raise InputError(f"{path} unpacks to more than {_LARGEST >> 30} GiB: that is not a bundle")
+            most = min(_LARGEST, max(_SMALL, _PROPORTION * path.stat().st_size))
+            _check_size(path, len(entries), sum(entry.file_size for entry in entries), most)
+            if any(entry.compress_type not in _PACKED for entry in entries):
+                raise InputError(f"{path} is not a bundle: it is packed in another way than zip's own")
             return {name: packed.read(name) for name in names}
+    except InputError:
+        raise
     except _DAMAGED as error:
         raise InputError(f"{path} is not a bundle: {error}") from None
+
+
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+def _check_size(path: Path, files: int, size: int, most: int) -> None:
+    """Refuse a bundle by what its list of files says, before any of them is read."""
+    if files > _MOST_FILES:
+        raise InputError(f"{path} holds {files} files: that is not a bundle")
+    if size > most:
+        raise InputError(f"{path} holds {size >> 20} MiB, where {most >> 20} MiB are the most: that is not a bundle")
 
 
 def _pack(path: Path, files: Mapping[str, bytes]) -> None:

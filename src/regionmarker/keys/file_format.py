@@ -23,6 +23,7 @@ from regionmarker.corpus import TextSet
 from regionmarker.crypto.envelope import UnreadableError
 from regionmarker.crypto.secret import Secret
 from regionmarker.keys.key import Key, Settings
+from regionmarker.keys.schema import check_payload
 from regionmarker.keys.serving import ServingKey
 from regionmarker.marks import MARKS, SERVED_MARKS, Mark, ServedMark
 from regionmarker.marks.number_format import NumberFormat
@@ -164,7 +165,8 @@ def _load(payload: Secret) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     try:
         tensors = load_tensors(payload.reveal())
         document = json.loads(tensors.pop("document").tobytes())
-    except (SafetensorError, KeyError, ValueError):
+        check_payload(document, tensors)
+    except (SafetensorError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
         raise UnreadableError from None
     if not isinstance(document, dict) or document.get("format") not in range(1, FORMAT + 1):
         raise UnreadableError

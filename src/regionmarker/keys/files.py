@@ -25,6 +25,7 @@ from typing import TypeVar
 from regionmarker.crypto.envelope import (
     HEADER_BYTES,
     SECRET_BYTES,
+    TAG_BYTES,
     Kind,
     Lock,
     Opener,
@@ -42,6 +43,9 @@ from regionmarker.specs import Registry
 
 PASSPHRASE_VARIABLE = "REGIONMARKER_PASSPHRASE"  # noqa: S105 - a name, not a passphrase
 SECRET_FILE_VARIABLE = "REGIONMARKER_SECRET_FILE"  # noqa: S105
+LARGEST_VARIABLE = "REGIONMARKER_LARGEST_KEY"
+_DIGITS = 19
+LARGEST = 1 << 30  # bytes of a key file; a key of the default size for vectors of width 4096 has less than a tenth
 T = TypeVar("T")
 
 
@@ -155,7 +159,7 @@ def open_key(
 
 def holds_serving_key(path: Path) -> bool:
     """Say whether a key file claims to hold a serving key; opening it is what proves it."""
-    head = read_owner_only(path).reveal()[:HEADER_BYTES]
+    head = _read_sealed(path, first=HEADER_BYTES).reveal()
     return len(head) == HEADER_BYTES and head[10] == Kind.SERVING
 
 
@@ -234,6 +238,11 @@ def _save(path: Path, payload: Secret, kind: Kind, opener: Opener | None, *, ove
         raise InputError(f"{path} exists already: choose another name, or say that it is to be overwritten")
     if not path.parent.is_dir():
         raise InputError(f"cannot write {path}: the folder {path.parent} does not exist")
+    if len(payload.reveal()) + HEADER_BYTES + TAG_BYTES > _largest():
+        raise InputError(
+            f"the key would have {len(payload.reveal()) >> 20} MiB, more than is ever opened: choose a smaller pool "
+            f"and reservoir, or set {LARGEST_VARIABLE} here and wherever it is opened"
+        )
     made = used = None
     if opener is None:
         used = secret_path(path)
@@ -251,13 +260,28 @@ def _save(path: Path, payload: Secret, kind: Kind, opener: Opener | None, *, ove
 
 
 def _open(path: Path, kind: Kind, opener: Opener | None, load: Callable[[Secret], T]) -> T:
-    sealed = read_owner_only(path).reveal()
+    sealed = _read_sealed(path).reveal()
     if opener is None:
         opener = _default_opener(path, sealed)
     try:
         return load(open_envelope(sealed, kind, opener))
     except UnreadableError as error:
         raise KeyFileError(f"cannot open {path}: {error}") from None
+
+
+def _read_sealed(path: Path, first: int | None = None) -> Secret:
+    """Read a key file, whose size is looked at first: it may be anything at all."""
+    hint = f"it is no key file, or set {LARGEST_VARIABLE} to the bytes that one may have"
+    return read_owner_only(path, most=_largest(), first=first, hint=hint)
+
+
+def _largest() -> int:
+    given = os.environ.get(LARGEST_VARIABLE)
+    if given is None:
+        return LARGEST
+    if not (given.isascii() and given.isdigit() and len(given) < _DIGITS):
+        raise InputError(f"{LARGEST_VARIABLE} is {given!r}, but must be a number of bytes")
+    return int(given)
 
 
 def _default_opener(path: Path, sealed: bytes) -> Opener:

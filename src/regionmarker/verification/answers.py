@@ -29,6 +29,8 @@ Lookup: TypeAlias = Callable[[Sequence[str]], Floats]
 
 _UNIT = 1e-6  # rows this close to unit length stay as they are, so that saving and reading keeps every bit
 _SAME = 0.9999  # cosine above which two answers to one text count as the same answer
+_BLOCK = 512  # answers that are read before their width is looked at
+WIDEST = 8192  # numbers of an answer: judging takes time and memory with the square of it
 _METADATA = b"regionmarker"
 _DOMAIN = b"regionmarker answers 1"
 
@@ -208,6 +210,7 @@ def _unit_rows(vectors: AnyArray, count: int, suspect: str) -> Floats:
     matrix = np.asarray(vectors)
     if matrix.ndim != 2 or len(matrix) != count or matrix.shape[1] == 0:
         raise InputError(f"the answers of {suspect} must be one row for each of {count} texts, not {matrix.shape}")
+    _check_width(matrix.shape[1], suspect)
     there = np.flatnonzero(~np.isnan(matrix).all(axis=1))
     rows = check_answer(matrix[there], [int(row) for row in there], source=suspect).astype(np.float64)
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
@@ -217,6 +220,14 @@ def _unit_rows(vectors: AnyArray, count: int, suspect: str) -> Floats:
     return unit
 
 
+def _check_width(width: int, source: str) -> None:
+    if width > WIDEST:
+        raise InputError(
+            f"the answers of {source} have {width} numbers each, and {WIDEST} are the most: project them to fewer "
+            "dimensions, all with one matrix"
+        )
+
+
 def _read_answers(path: Path) -> tuple[tuple[str, ...], Floats]:
     """Read (texts, vectors); a text that stands there twice with one answer counts once."""
     vectors: dict[str, tuple[int, Floats]] = {}  # with the row it stands in
@@ -224,6 +235,7 @@ def _read_answers(path: Path) -> tuple[tuple[str, ...], Floats]:
     width = None
     for first, texts, there, matrix in _blocks(path):
         names.update(dict.fromkeys(texts))
+        _check_width(matrix.shape[1], str(path))
         places = [first + int(row) for row in there]
         answered = check_answer(matrix, places, source=str(path), width=width)
         width = answered.shape[1] if len(answered) else width
@@ -243,7 +255,7 @@ def _blocks(path: Path) -> Iterator[tuple[int, list[str], Sequence[int], AnyArra
         yield from _parquet_blocks(path)
         return
     first = 0
-    for texts, matrix in read_blocks(path):
+    for texts, matrix in read_blocks(path, block=_BLOCK):
         if matrix is None:
             raise _no_answers(path)
         yield first, texts, range(len(texts)), matrix
@@ -252,10 +264,11 @@ def _blocks(path: Path) -> Iterator[tuple[int, list[str], Sequence[int], AnyArra
 
 def _parquet_blocks(path: Path) -> Iterator[tuple[int, list[str], Sequence[int], AnyArray]]:
     first = 0
-    with open_parquet(path) as file:
+    with open_parquet(path, whole_look=True) as file:
         if not {TEXT, EMBEDDING} <= set(file.schema_arrow.names):
             raise _no_answers(path)
-        for batch in file.iter_batches(columns=[TEXT, EMBEDDING]):
+        for batch in file.iter_batches(batch_size=_BLOCK, columns=[TEXT, EMBEDDING]):
+            batch.validate(full=True)
             texts = batch.column(TEXT).to_pylist()
             check_block(path, texts, first)
             answered = batch.column(EMBEDDING).is_valid()
@@ -286,15 +299,28 @@ def _metadata(path: Path) -> tuple[str, tuple[Exchange, ...]] | None:
     try:
         document = json.loads(about)
         exchanges = [
-            Exchange(int(number), str(time), tuple(map(str, asked)), str(response))
+            Exchange(int(number), _checked_time(time), tuple(map(_checked_digest, asked)), _checked_digest(response))
             for number, time, asked, response in document["exchanges"]
         ]
         return str(document["suspect"]), tuple(exchanges)
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         raise InputError(f"the transcript in {path} is damaged: write the file again, or remove its metadata") from None
 
 
+def _checked_time(time: str) -> str:
+    """Refuse a time that is none, or that lies outside of the calendar when it is told in UTC."""
+    datetime.fromisoformat(time).astimezone(UTC)
+    return time
+
+
+def _checked_digest(digest: str) -> str:
+    return bytes.fromhex(digest).hex()
+
+
 def _file_exchange(path: Path, texts: Sequence[str]) -> Exchange:
-    time = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+    try:
+        time = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        raise InputError(f"{path} was written at no time that a calendar has: run touch {path}") from None
     asked = tuple(text_digest(text).hex() for text in texts)
     return Exchange(1, time, asked, sha256(path.read_bytes()).hexdigest())
