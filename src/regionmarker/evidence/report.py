@@ -160,14 +160,16 @@ def odds(value: float) -> str:
 
     Examples
     --------
-    >>> odds(0.29), odds(1 / 2500), odds(1e-9)
-    ('29 times in 100', '4 times in 10,000', 'once in 1 billion')
+    >>> odds(0.29), odds(1 / 2500), odds(1e-9), odds(1e-30)
+    ('29 times in 100', '4 times in 10,000', 'once in 1 billion', 'less than once in a thousand trillion')
     """
     if value >= 0.01:
         return f"{round(value * 100)} times in 100"
     if value >= 1e-4:
         return f"{value * 10000:.2g} times in 10,000"
     times = 1.0 / value
+    if times >= 1e15:
+        return "less than once in a thousand trillion"
     for size, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
         if round(times, 6) >= size:
             return f"once in {times / size:,.3g} {name}"

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
+from math import comb
 from typing import Any
 
 import numpy as np
 
 from regionmarker.crypto.envelope import UnreadableError
+from regionmarker.marks.graded import WATCHED
+from regionmarker.marks.graded_settings import GradedSettings
 from regionmarker.marks.number_format import NumberFormat
-from regionmarker.marks.reduction import REDUCERS, NeighbourReduction, NetworkReduction
+from regionmarker.marks.reduction import LINEAR, REDUCERS, NeighbourReduction, NetworkReduction
 from regionmarker.vectors import AnyArray
 
 MOST_KEYS = 1024
+MOST_CARRIERS = 1024  # of a group and a kind
 MOST_DIMENSIONS = 12  # as for making a key: 2^d regions
 WIDEST = 1 << 16
 _MASTER_BYTES = 32
@@ -129,9 +134,9 @@ def _check_key(document: Mapping[str, Any], arrays: Mapping[str, AnyArray], *, n
         _check_regions(document, arrays, pool, width)
         return
     mark = _mapping(document["mark"])
-    check_text(mark["kind"])
-    if mark["kind"] == "regions":
-        _check_regions(mark, _under(arrays, _MARK), pool, width)
+    need(mark["kind"] in ("regions", "graded"))
+    check = _check_regions if mark["kind"] == "regions" else _check_graded
+    check(mark, _under(arrays, _MARK), pool, width)
 
 
 def _check_text_set(arrays: Mapping[str, AnyArray], name: str, width: int | None) -> tuple[int, int]:
@@ -154,9 +159,9 @@ def _check_serving(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) 
         _check_served_regions(document, arrays)
         return
     mark = _mapping(document["mark"])
-    check_text(mark["kind"])
-    if mark["kind"] == "regions":
-        _check_served_regions(mark, _under(arrays, _MARK))
+    need(mark["kind"] in ("regions", "graded"))
+    check = _check_served_regions if mark["kind"] == "regions" else _check_served_carriers
+    check(mark, _under(arrays, _MARK))
 
 
 # ---- the published mark
@@ -231,6 +236,75 @@ def _check_reduction(kind: object, arrays: Mapping[str, AnyArray], width: int) -
             reduced = len(check_array(arrays["components"], None, width, kinds="f"))
     need(reduced >= 1)
     return int(reduced)
+
+
+# ---- the graded mark
+
+
+def _check_graded(document: Mapping[str, Any], arrays: Mapping[str, AnyArray], pool: int, width: int) -> None:
+    settings = GradedSettings.from_document(_check_settings(_mapping(document["settings"]), width))
+    check_number(document["strength"], 0.0, 1.0, open_left=True)
+    need(settings.lists * 2 <= pool)
+    components = settings.band_end
+    check_array(arrays["mean"], width, kinds="f")
+    check_array(arrays["components"], components, width, kinds="f")
+    need((check_array(arrays["deviations"], components, kinds="f") > 0.0).all())
+    carriers = settings.all_singles + settings.all_pairs
+    _check_carriers(arrays, carriers, width)
+    need((check_array(arrays["scales"], carriers, kinds="f") > 0.0).all())
+
+
+def _check_settings(settings: Mapping[str, Any], width: int) -> Mapping[str, Any]:
+    """Check that counts and spans fit each other and the width, so that nothing is drawn from what is not there."""
+    usual = asdict(GradedSettings())
+    found = {**usual, **{name: value for name, value in settings.items() if name in usual}}
+    for name in ("singles", "pairs"):
+        check_whole(found[name], 1, MOST_CARRIERS)
+        check_whole(found[f"tenant_{name}"], 0, MOST_CARRIERS)
+    need(bool(found["tenant_singles"]) == bool(found["tenant_pairs"]))
+    check_number(found["tenant_share"], 0.0, 1.0, open_left=True, open_right=True)
+    check_number(found["kept"], 0.0, 1.0, open_left=True, open_right=True)
+    need(found["reducer"] in LINEAR)
+    span = check_whole(found["pair_span"], 1, width)
+    planes = check_whole(found["pair_planes"], 1, span)
+    need(max(found["pairs"], found["tenant_pairs"]) <= comb(planes, 2))
+    end = check_whole(found["band_end"], max(span, 1), width)
+    check_whole(found["band_start"], 0, end - 1)
+    check_whole(found["single_end"], 1, end)
+    start = check_whole(found["single_start"], 0, found["single_end"] - 1)
+    need(max(found["singles"], found["tenant_singles"]) <= found["single_end"] - start)
+    return found
+
+
+def _check_carriers(arrays: Mapping[str, AnyArray], carriers: int, width: int) -> None:
+    """Check what key and serving key share: hyperplanes, and which of them every carrier has."""
+    planes = len(check_array(arrays["planes"], None, width, kinds="f"))
+    need(planes >= 1)
+    first, second = check_array(arrays["planes_of"], carriers, 2, kinds="i").T
+    need(carriers >= 1 and ((first >= 0) & (first < planes) & (second >= -1) & (second < planes)).all())
+    check_array(arrays["centres"], carriers, kinds="f")
+    need((check_array(arrays["shares"], 2**WATCHED, kinds="f") >= 0.0).all())
+
+
+def _check_served_carriers(document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
+    check_number(document["strength"], 0.0, 1.0, open_left=True)
+    rows, width = check_array(arrays["vectors"], None, None, kinds="f").shape
+    need(1 <= width <= WIDEST)
+    carriers = len(check_array(arrays["amounts"], None, kinds="f"))
+    need(carriers <= 4 * MOST_CARRIERS)
+    _check_carriers(arrays, carriers, width)
+    check_array(arrays["offsets"], len(arrays["planes"]), kinds="f")
+    provider = check_array(arrays["provider"], None, kinds="i")
+    need(len(np.unique(provider)) == len(provider) <= carriers)
+    need(((provider >= 0) & (provider < carriers)).all())
+    names = document["names"]
+    need(isinstance(names, list) and "" in names and len(set(names)) == len(names))
+    for name in names:
+        check_text(name)
+    own = check_array(arrays["provider_rows"], len(provider), kinds="i")
+    tenants = check_array(arrays["tenant_rows"], len(names), carriers - len(provider), kinds="i")
+    for drawn in (own, tenants):
+        need(((drawn >= 0) & (drawn < rows)).all())
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
