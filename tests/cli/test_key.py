@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import os
 
+import numpy as np
+
+from regionmarker import RegionMarker
+
 SALT = "00112233445566778899aabbccddeeff"
 
 
@@ -65,3 +69,22 @@ def test_bad_keys_get_one_sentence(run, key, tmp_path):
     key.chmod(0o600)
     key.write_bytes(key.read_bytes()[:-5])
     assert "it is damaged" in run("key", "info", key, code=2).stderr
+
+
+def test_a_graded_key_is_rotated_only_by_who_accepts_removal(run, corpus):
+    run("keygen", "--corpus", corpus, "--out", "g.rmkey", "--kept", 0.9)
+    refused = run("key", "rotate", "g.rmkey", code=2).stderr
+    assert "stays with its version of the model" in refused
+    run("key", "rotate", "g.rmkey", "--accept-removal")
+    facts = json.loads(run("key", "info", "g.rmkey", "--json").stdout)
+    assert (facts["mark"], facts["kept"], len(facts["older_keys"])) == ("graded", 0.9, 1)
+
+
+def test_places_are_derived_ahead_and_are_what_the_key_derives(run, corpus, tmp_path):
+    run("keygen", "--corpus", corpus, "--out", "g.rmkey")
+    run("key", "export-serving", "g.rmkey", "--out", "s.rmkey", "--places", 256, "--tenant", "acme")
+    assert json.loads(run("key", "info", "s.rmkey", "--json").stdout)["tenants"] == 257
+    whole, served = RegionMarker.load(tmp_path / "g.rmkey"), RegionMarker.load(tmp_path / "s.rmkey")
+    rows = np.eye(whole.n_features_in_, dtype=np.float32)[:8]
+    for name in ("", "acme", "place-0001", "place-0256"):
+        assert np.array_equal(served.transform(rows, tenant=name), whole.transform(rows, tenant=name))

@@ -79,23 +79,36 @@ def salt(
 
 @app.command()
 def rotate(
-    key: KeyArgument, secret_file: SecretFile = None, ask_passphrase: AskPassphrase = False, json: Json = False
+    key: KeyArgument,
+    accept_removal: Annotated[
+        bool, typer.Option("--accept-removal", help="Rotate a graded key although customers can then remove its mark.")
+    ] = False,
+    secret_file: SecretFile = None,
+    ask_passphrase: AskPassphrase = False,
+    json: Json = False,
 ) -> None:
     """Add a new key to the ring: new master, hyperplanes, regions and targets on the old fit.
 
-    Rotate when a serving key has leaked. When the key itself has leaked, or for a new upstream model, make a new key
-    with keygen on other texts: pool and probes stay the same here. A customer who sees the same texts under both keys
-    can tell marked rows by the difference.
+    A graded key stays with its version of the model: who sees the same texts under both keys can subtract them and
+    remove both marks. Make a new key with keygen for the next version. A published key may be rotated when a serving
+    key has leaked; pool and probes stay the same.
 
     Example: regionmarker key rotate provider.rmkey
     """
     from regionmarker.keys.files import KeyRing
     from regionmarker.keys.key import key_from_key
+    from regionmarker.marks.graded import GradedMark
 
     phrase = passphrase(ask_passphrase)
     ring = KeyRing.load(key, passphrase=phrase, secret_file=secret_file)
     if ring.primary.test:
         raise InputError(f"{key} holds a TEST key: make a real one with keygen")
+    if isinstance(ring.primary.mark, GradedMark) and not accept_removal:
+        raise InputError(
+            f"{key} has a graded mark, which stays with its version of the model: customers who hold vectors of the "
+            "same texts under two keys can subtract them and remove both marks. Make a new key with keygen for the "
+            "next version, or give --accept-removal"
+        )
     ring = ring.rotated(key_from_key(ring.primary))
     ring.save(key, passphrase=phrase, secret_file=secret_file, overwrite=True)
     facts = {"key_file": str(key), "key_id": ring.primary.id, "older_keys": [older.id for older in ring.keys[:-1]]}
@@ -108,6 +121,9 @@ def export_serving(
     out: Annotated[Path, typer.Option(help="The serving key file to write.")],
     tenant: TenantNames = None,
     tenants_file: TenantsFile = None,
+    places: Annotated[
+        int, typer.Option(min=0, max=100_000, help="Also derive this many places, place-0001 and on, for new tenants.")
+    ] = 0,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
     force: Force = False,
@@ -115,16 +131,20 @@ def export_serving(
 ) -> None:
     """Write what gateways and bulk workers need to mark: no master secret, no texts.
 
+    A place is a tenant's mark that nobody has yet: with places derived ahead, signing up a tenant needs a free place
+    and no master secret.
+
     It is locked like the key (same passphrase or secret file), or with a new secret beside it.
 
     Example: regionmarker key export-serving provider.rmkey --out serving.rmkey --tenant acme
     """
     from regionmarker.keys.commitment import serving_with_commitment
     from regionmarker.keys.files import KeyRing, given_opener, save_serving
+    from regionmarker.keys.serving import place_labels
 
     phrase = passphrase(ask_passphrase)
     primary = KeyRing.load(key, passphrase=phrase, secret_file=secret_file).primary
-    serving = serving_with_commitment(primary, tenant_names(tenant, tenants_file))
+    serving = serving_with_commitment(primary, [*tenant_names(tenant, tenants_file), *place_labels(places)])
     made = save_serving(out, serving, given_opener(phrase, secret_file), overwrite=force)
     facts = {"key_file": str(out), "secret_file": None if made is None else str(made), **serving.describe()}
     print_result(facts, as_json=json)

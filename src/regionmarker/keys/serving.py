@@ -14,6 +14,17 @@ from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.plan import GradedPlan, MarkPlan
 
 
+def place_labels(count: int) -> list[str]:
+    """Return the labels of the first places: targets that are derived ahead, for tenants who are not there yet.
+
+    Examples
+    --------
+    >>> place_labels(2)
+    ['place-0001', 'place-0002']
+    """
+    return [f"place-{number:04d}" for number in range(1, count + 1)]
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class ServingKey(Sealed):
     """A served mark, and what an operator wants to see beside it. Made by :meth:`regionmarker.keys.key.Key.serving`."""
