@@ -26,9 +26,16 @@ BUSY_BODY = error_body(_MESSAGE, status=429, code="rate_limit_exceeded")
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
+    """One who waits. Cancelling a task cancels its turn at once, but wakes the task only in the loop's next turn."""
+
     inputs: int
     turn: asyncio.Future[None]
     since: float
+
+    @property
+    def has_left(self) -> bool:
+        """Whether nobody would take the turn: a place that is given to it would never come back."""
+        return self.turn.done()
 
 
 @dataclass(slots=True)
@@ -134,9 +141,7 @@ class Admission:
             victim = self._victim(line.queued + inputs)
             if victim is None:
                 raise self.busy()
-            waiter = victim.waiters[-1]
-            self._leave(victim, waiter)
-            waiter.turn.set_exception(self.busy("pushed_out"))
+            self._turn_out(victim, victim.waiters[-1], "pushed_out")
         waiter = _Waiter(inputs, asyncio.get_running_loop().create_future(), self._clock())
         line.waiters.append(waiter)
         line.queued += inputs
@@ -158,10 +163,14 @@ class Admission:
             timer.cancel()
 
     def _give_up(self, line: _Line, waiter: _Waiter) -> None:
-        if not waiter.turn.done():
-            self._leave(line, waiter)
-            waiter.turn.set_exception(self.busy("patience"))
+        if not waiter.has_left:
+            self._turn_out(line, waiter, "patience")
             self._dispatch()
+
+    def _turn_out(self, line: _Line, waiter: _Waiter, kind: str) -> None:
+        self._leave(line, waiter)
+        if not waiter.has_left:
+            waiter.turn.set_exception(self.busy(kind))
 
     def _victim(self, share: int) -> _Line | None:
         """Return the line that holds most of the queue, if that is more than ``share``."""
@@ -180,6 +189,9 @@ class Admission:
     def _dispatch(self) -> None:
         """Let in whoever fits: the tenant with the least under way first, and among equals the one that came first."""
         while True:
+            for line in self._lines.values():
+                while line.waiters and line.waiters[0].has_left:
+                    self._leave(line, line.waiters[0])
             ready = [line for line in self._lines.values() if line.waiters and line.fits(line.waiters[0].inputs)]
             if not ready:
                 return
