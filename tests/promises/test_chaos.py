@@ -39,7 +39,16 @@ def make_replies(dice: random.Random):
         return reply
 
     slow.watched = True
-    bad = (cut, junk, status(500), status(503), status(429), status(400), status(413), status(422, b'{"detail": "batch"}'))
+    bad = (
+        cut,
+        junk,
+        status(500),
+        status(503),
+        status(429),
+        status(400),
+        status(413),
+        status(422, b'{"detail": "batch"}'),
+    )
     while True:
         yield slow if dice.random() < 0.6 else dice.choice(bad)
 
