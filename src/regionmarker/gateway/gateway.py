@@ -6,11 +6,12 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from structlog.typing import FilteringBoundLogger
 
-from regionmarker.errors import InputError
+from regionmarker.errors import InputError, RegionMarkerError
 from regionmarker.gateway.admission import Admission
 from regionmarker.gateway.drift import Canaries, DriftAlarms, RegionWatch, clean_vectors
 from regionmarker.gateway.logs import RecentErrors, make_logger
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from regionmarker.gateway.telemetry import Telemetry
 
 _PROBE_EVERY = 1.0  # seconds between two looks for an upstream that was not there
+_BEGIN_AGAIN = 5.0  # seconds after which a background job that failed begins again
 
 
 class Gateway:
@@ -59,6 +61,8 @@ class Gateway:
         Whether it was asked to stop: ``/readyz`` says 503, and every answer closes its connection.
     upstream_seen
         Whether the upstream has been reached once.
+    stop_failures
+        What could not be ended well, such as usage that was not written.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class Gateway:
         self.started = datetime.now(UTC)
         self.draining = False
         self.upstream_seen = False
+        self.stop_failures: list[str] = []
         self._watch_model = watch_model
         self._tasks: list[asyncio.Future[None]] = []
 
@@ -119,10 +124,15 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.upstream.close()
-        await self.tenants.close()
+        closing: list[Callable[[], Awaitable[None]]] = [self.upstream.close, self.tenants.close]
         if self.telemetry is not None:
-            await asyncio.to_thread(self.telemetry.close)
+            closing.append(partial(asyncio.to_thread, self.telemetry.close))
+        for close in closing:  # each gets its turn, whatever becomes of the others
+            try:
+                await close()
+            except Exception as error:
+                self.stop_failures.append(str(error) if isinstance(error, RegionMarkerError) else type(error).__name__)
+                self.logger.error("stopping failed", reason=self.stop_failures[-1], exc_info=True)
 
     async def reload_key(self) -> None:
         if self.key_reloader is not None:
@@ -138,10 +148,14 @@ class Gateway:
         return self.metrics.text()
 
     async def _run(self, job: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await job()
-        except Exception:  # a job that dies must not die in silence
-            self.logger.error("background job failed", exc_info=True)
+        while True:
+            try:
+                await job()
+            except Exception:  # a job that dies in silence would be missed late
+                self.logger.error("background job failed, and begins again", exc_info=True)
+                await asyncio.sleep(_BEGIN_AGAIN)
+            else:
+                return
 
     async def _look_for_upstream(self) -> None:
         while not await self.upstream.is_there():
@@ -204,6 +218,6 @@ def _complainer(logger: FilteringBoundLogger) -> Callable[[Exception | None], No
         if error is None:
             logger.warning("the tenants database answers again")
         else:
-            logger.error("the tenants database does not answer", reason=str(error))
+            logger.error("the tenants database has trouble", reason=str(error))
 
     return complain

@@ -1,7 +1,8 @@
 """The gateway as a process: starts listening, and on SIGTERM stops without dropping anything.
 
 SIGTERM: ``/readyz`` says 503 at once and every answer closes its connection; after ``drain_delay`` the door is closed;
-what is under way gets ``grace`` seconds; the exit code is 0. A second signal closes the door at once.
+what is under way gets ``grace`` seconds; the exit code is 0, unless something could not be ended well (usage that was
+not written). A second signal closes the door at once.
 """
 
 from __future__ import annotations
@@ -117,16 +118,20 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def run(gateway: Gateway) -> None:
-    """Serve until asked to stop."""
+    """Serve until asked to stop; an OutsideError says that something could not be ended well."""
     listening = bind(gateway.settings.host, gateway.settings.port)
     handler = Forwarding(gateway.logger)
     others = [logging.getLogger(name) for name in ("uvicorn", "aiohttp", "asyncio")]
     for other in others:
         other.addHandler(handler)
+    server = Server(gateway)
     try:
-        Server(gateway).run(sockets=[listening])
+        server.run(sockets=[listening])
     finally:
         for other in others:
             other.removeHandler(handler)
         listening.close()
     gateway.logger.info("stopped")
+    failures = gateway.stop_failures or ["see its log"] * server.lifespan.error_occurred
+    if failures:
+        raise OutsideError(f"the gateway has stopped, but not well: {'; '.join(failures)}")

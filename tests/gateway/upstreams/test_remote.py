@@ -273,6 +273,18 @@ def test_unusual_but_right_answers_are_served(serve, upstream, key_marker, reply
     np.testing.assert_array_equal(rows_of(serving.post(TEXTS)), key_marker.transform(vectors_of(TEXTS)))
 
 
+@pytest.mark.parametrize("number", [2**63, 2**64, 10**400, 2**31, -1])
+def test_one_number_of_the_upstream_does_not_end_accounting(serve, upstream, key_marker, number):
+    """What nobody can have counted is not counted; the vectors are good, and are served."""
+    serving = serve()
+    upstream.always = altered(lambda answer: {**answer, "usage": {"prompt_tokens": number, "total_tokens": number}})
+    response = serving.post(TEXTS)
+    np.testing.assert_array_equal(rows_of(response), key_marker.transform(vectors_of(TEXTS)))
+    assert response.json()["usage"] == {"prompt_tokens": 0, "total_tokens": 0}
+    assert serving.metric("regionmarker_upstream_invalid_total", kind="usage") == 1
+    assert serving.post([[1, 2, 3], [4, 5]]).json()["usage"]["prompt_tokens"] == 5  # here they are known
+
+
 def test_a_dripping_upstream_is_given_up_in_time(serve, upstream):
     serving = serve(total=1.0)
     upstream.always = drip

@@ -19,7 +19,7 @@ import pybase64
 
 from regionmarker.gateway.dialects import EncodedVector
 from regionmarker.gateway.errors import invalid_answer
-from regionmarker.gateway.upstreams import MarkBlock
+from regionmarker.gateway.upstreams import MOST_COUNTED, MarkBlock
 from regionmarker.vectors import Floats
 
 BLOCK = 64
@@ -80,6 +80,8 @@ class AnswerReader:
         self.count = count
         self.width = width
         self.tokens: int | None = None
+        self.miscounted = False
+        """Whether the answer counts tokens as nobody can; its vectors may be good all the same."""
         self.model: str | None = None
         self._mark_block = mark_block
         self._rows = np.empty((min(count, BLOCK), width), dtype=np.float32)
@@ -142,7 +144,9 @@ class AnswerReader:
             raise invalid_answer("structure", "the upstream's answer does not hold one vector in each embedding")
         self.model = answer.model
         if answer.usage is not None:
-            self.tokens = max(answer.usage.prompt_tokens or answer.usage.total_tokens or 0, 0)
+            tokens = answer.usage.prompt_tokens or answer.usage.total_tokens or 0
+            self.miscounted = not 0 <= tokens <= MOST_COUNTED
+            self.tokens = None if self.miscounted else tokens
         return [self._served[places[index]] for index in range(self.count)]
 
     def _end(self, value: int) -> int:

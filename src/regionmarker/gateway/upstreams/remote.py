@@ -193,6 +193,8 @@ class RemoteUpstream:
         finally:
             self._metrics.asked(self.name, outcome, loop.time() - started)
         tokens = reader.tokens
+        if reader.miscounted:
+            self._metrics.upstream_invalid.labels("usage").inc()
         if tokens is None:
             tokens = sum(map(len, inputs)) if request.in_tokens else 0  # type: ignore[arg-type]
         return UpstreamAnswer(vectors, tokens)
