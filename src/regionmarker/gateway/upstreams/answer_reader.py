@@ -32,6 +32,7 @@ _QUOTE = ord('"')
 _CLOSING = {_QUOTE: b'"', ord("["): b"]"}
 _NUMBER_BYTES = 32  # of one number as text, at the most that anyone writes
 _OTHER_BYTES = 1 << 16
+_ITEM_BYTES = 1024  # around one vector
 
 
 class _Usage(msgspec.Struct):
@@ -96,6 +97,8 @@ class AnswerReader:
         self._coded_bytes = 4 * -(-4 * width // 3) + 2  # of a vector in base64, with its quotes
         self._longest = width * _NUMBER_BYTES + 1024  # bytes of one vector, with what stands around it
         self._limit = count * self._longest + _OTHER_BYTES
+        self._rest = 0  # bytes that are no vector's
+        self._most_rest = count * _ITEM_BYTES + _OTHER_BYTES  # what is parsed as a whole in the end
 
     def feed(self, chunk: bytes) -> None:
         self._size += len(chunk)
@@ -112,6 +115,7 @@ class AnswerReader:
                     kept = found.start()
                     break
                 self._skeleton += (buffer[done:value], b"%d " % self._seen)
+                self._rest += value - done
                 self._add(view[value:end])
                 done = end
             self._decode()
@@ -119,6 +123,9 @@ class AnswerReader:
             kept = self._understood(done)
         if kept > done:
             self._skeleton.append(buffer[done:kept])
+            self._rest += kept - done
+            if self._rest > self._most_rest:
+                raise invalid_answer("too_large", f"the upstream's answer has {self._rest} bytes beside its vectors")
         del buffer[:kept]
         if len(buffer) > self._longest:  # it would be looked through again with every chunk
             raise invalid_answer(
