@@ -39,7 +39,7 @@ def make_app(gateway: Gateway) -> Starlette:
     app = Starlette(
         routes=_routes(gateway),
         middleware=[] if gateway.telemetry is None else [gateway.telemetry.middleware()],
-        exception_handlers={ApiError: _refused, HTTPException: _not_routed},
+        exception_handlers={ApiError: _refused, HTTPException: _not_routed, Exception: _refused},
         lifespan=lifespan,
     )
     app.state.gateway = gateway

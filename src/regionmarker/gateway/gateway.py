@@ -13,6 +13,7 @@ from structlog.typing import FilteringBoundLogger
 
 from regionmarker.errors import InputError, RegionMarkerError
 from regionmarker.gateway.admission import Admission
+from regionmarker.gateway.connections import Connections
 from regionmarker.gateway.drift import Canaries, DriftAlarms, RegionWatch, clean_vectors
 from regionmarker.gateway.logs import RecentErrors, make_logger
 from regionmarker.gateway.marking import Rollout
@@ -90,7 +91,10 @@ class Gateway:
         self.recent_errors = recent_errors
         self.key_reloader = key_reloader
         self.telemetry = telemetry
-        self.admission = admission = Admission(settings.capacity, settings.queue, settings.patience)
+        self.admission = admission = Admission(
+            settings.capacity, settings.queue, settings.patience, most_bytes=settings.bytes_in_flight
+        )
+        self.connections = Connections(settings, self.metrics.registry)
         self.quotas = Quotas()
         self.held_refusals = HeldRefusals(settings.held_refusals)
         alarms = DriftAlarms(self.logger, self.metrics.registry)
@@ -99,6 +103,7 @@ class Gateway:
         self.rollout = Rollout(settings.unmarked, self.logger, self.metrics.registry, self.region_watch.see)
         self.metrics.in_flight.set_function(lambda: admission.in_flight)
         self.metrics.queued.set_function(lambda: admission.queued)
+        self.metrics.bytes_held.set_function(lambda: admission.bytes_held)
         self.models = (settings.model or upstream.model, *settings.aliases)
         self.started = datetime.now(UTC)
         self.draining = False

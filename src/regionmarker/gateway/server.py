@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import signal
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from types import FrameType
 
 import uvicorn
 
 from regionmarker.errors import OutsideError
 from regionmarker.gateway.app import make_app
+from regionmarker.gateway.connections import ClientProtocol
 from regionmarker.gateway.gateway import Gateway
 from regionmarker.gateway.logs import Forwarding
 
@@ -28,6 +31,9 @@ _WATCHERS = 32
 """How often a listening socket is watched. libuv accepts one connection per watcher and turn of the loop, and under
 load a turn takes long: with one watcher, the last of 256 clients who come at once would wait until the others have
 gone."""
+
+_OTHER_FILES = 64  # the database, the key, the log, the loop's own
+_FEWEST = 16  # connections, however few files the system allows
 
 
 class Server(uvicorn.Server):
@@ -37,12 +43,15 @@ class Server(uvicorn.Server):
         settings = gateway.settings
         config = uvicorn.Config(
             make_app(gateway),
+            http=partial(ClientProtocol, limits=gateway.connections),  # type: ignore[arg-type]  # called like a class
+            ws="none",
+            proxy_headers=False,  # ours believes only those proxies that the operator trusts
             log_config=None,
             access_log=False,
             lifespan="on",
             server_header=False,
             timeout_graceful_shutdown=max(1, round(settings.grace)),
-            timeout_keep_alive=75,
+            timeout_keep_alive=settings.idle,  # type: ignore[arg-type]  # a part of a second will do
             backlog=2048,
         )
         super().__init__(config)
@@ -117,9 +126,29 @@ def bind(host: str, port: int) -> socket.socket:
     return listening
 
 
+def fit_descriptors(gateway: Gateway) -> None:
+    """Make room for as many connections as the settings allow; allow fewer where the system gives no more."""
+    settings = gateway.settings
+    others = settings.connections + _WATCHERS + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= settings.clients + others:
+        return
+    wanted = settings.clients + others
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if wanted > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    gateway.connections.most = max(_FEWEST, min(settings.clients, wanted - others))
+    if gateway.connections.most < settings.clients:
+        gateway.logger.warning(
+            "the system allows fewer open files than --clients needs", connections=gateway.connections.most
+        )
+
+
 def run(gateway: Gateway) -> None:
     """Serve until asked to stop; an OutsideError says that something could not be ended well."""
     listening = bind(gateway.settings.host, gateway.settings.port)
+    fit_descriptors(gateway)
     handler = Forwarding(gateway.logger)
     others = [logging.getLogger(name) for name in ("uvicorn", "aiohttp", "asyncio")]
     for other in others:
