@@ -18,6 +18,7 @@ from regionmarker.gateway.drift import Canaries, DriftAlarms, RegionWatch, clean
 from regionmarker.gateway.logs import RecentErrors, make_logger
 from regionmarker.gateway.marking import Rollout
 from regionmarker.gateway.metrics import Metrics
+from regionmarker.gateway.operator import Operator
 from regionmarker.gateway.rate_limit import HeldRefusals, Quotas
 from regionmarker.gateway.served_key import KeyReloader, ServedKey, open_serving_key
 from regionmarker.gateway.settings import Settings, check_token
@@ -95,6 +96,9 @@ class Gateway:
             settings.capacity, settings.queue, settings.patience, most_bytes=settings.bytes_in_flight
         )
         self.connections = Connections(settings, self.metrics.registry)
+        self.operator = None
+        if settings.admin_token:
+            self.operator = Operator(settings.admin_token, self.logger, self.metrics.registry)
         self.quotas = Quotas()
         self.held_refusals = HeldRefusals(settings.held_refusals)
         alarms = DriftAlarms(self.logger, self.metrics.registry)

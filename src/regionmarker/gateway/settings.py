@@ -9,12 +9,15 @@ from regionmarker.errors import InputError
 
 EMBEDDINGS_ROUTE = "/v1/embeddings"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+LOOPBACK_PROXIES = ("127.0.0.1", "::1")
 MOST_INPUTS = 2048
 """Inputs in one request, as OpenAI has it."""
 MOST_TOKENS = 8192
 """Tokens in one input."""
 MOST_TOKENS_IN_ALL = 300_000
 """Tokens in one request."""
+MOST_USER_LETTERS = 1024
+"""Letters of ``user``, which goes along with every part of a request."""
 LEAST_TOKEN_LETTERS = 16
 _ABOVE_ZERO = (
     "body_bytes", "patience", "connect", "read", "total", "attempts", "connections", "grace", "clients",
@@ -111,7 +114,7 @@ class Settings:
     bytes_in_flight: int = 128 << 20
     clients: int = 2048
     clients_per_address: int = 512
-    trusted_proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+    trusted_proxies: tuple[str, ...] = LOOPBACK_PROXIES
     header_bytes: int = 32 << 10
     header_count: int = 100
     header_timeout: float = 10.0

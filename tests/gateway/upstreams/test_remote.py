@@ -474,6 +474,32 @@ def test_a_limit_of_bytes_is_no_limit_of_inputs(serve, upstream, sentences):
     assert asked(upstream) == [2, 2]
 
 
+def test_the_health_probe_follows_no_redirect_to_another_host(serve):
+    other = StubUpstream()
+    try:
+        serving = serve()
+
+        async def redirect(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            seen.append(1)
+            where = f"http://127.0.0.1:{other.port}/stolen"
+            writer.write(f"HTTP/1.1 302 Found\r\nlocation: {where}\r\ncontent-length: 0\r\n\r\n".encode())
+            writer.close()
+            await writer.wait_closed()
+
+        seen: list[int] = []
+        probed = other.call(asyncio.start_server(redirect, "127.0.0.1", 0))
+        port = probed.sockets[0].getsockname()[1]
+        serving.gateway.upstream._endpoint = f"http://127.0.0.1:{port}/v1/embeddings"
+        opened = other.open
+        assert serving.call(serving.gateway.upstream.is_there())
+        assert seen == [1]
+        assert other.open == opened  # nobody came, and so no API key
+        other.loop.call_soon_threadsafe(probed.close)
+    finally:
+        other.stop()
+
+
 def test_one_failing_part_fails_the_whole(serve, upstream, sentences):
     serving = serve(f"tei:{upstream.url}#{MODEL}", attempts=1)
     upstream.script = [StubUpstream.good, says(500, b"")]

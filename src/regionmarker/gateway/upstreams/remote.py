@@ -86,7 +86,9 @@ class RemoteUpstream:
         """Ask for a page that costs nothing; any answer but a server's error will do."""
         parts = urlsplit(self._endpoint)
         try:
-            async with self._opened().get(f"{parts.scheme}://{parts.netloc}{self._kind.health}") as response:
+            page = f"{parts.scheme}://{parts.netloc}{self._kind.health}"
+            # A redirect is an answer. Followed, it would take the API key to whatever host it names.
+            async with self._opened().get(page, allow_redirects=False) as response:
                 return response.status < 500
         except (aiohttp.ClientError, TimeoutError, OSError):
             return False
