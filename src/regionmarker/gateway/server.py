@@ -23,7 +23,7 @@ import uvicorn
 
 from regionmarker.errors import OutsideError
 from regionmarker.gateway.app import make_app
-from regionmarker.gateway.connections import ClientProtocol
+from regionmarker.gateway.client_protocol import ClientProtocol
 from regionmarker.gateway.gateway import Gateway
 from regionmarker.gateway.logs import Forwarding
 
