@@ -133,7 +133,6 @@ def test_who_does_not_read_gives_its_places_back(serve, sentences):
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(("127.0.0.1", serving.port))
         send(client, post(sentences[:2048]) + post(sentences[:60]))
-        eventually(lambda: serving.gateway.admission.in_flight, "the request")
         eventually(lambda: refused(serving, "stalled") == 1, "the end of patience")
         eventually(serving.is_at_rest, "rest")
         assert serving.gateway.admission.bytes_held == 0
@@ -261,3 +260,24 @@ def test_half_an_answer_is_not_followed_by_an_error(serve, upstream, sentences):
         if status:
             assert json.loads(body)["error"]["code"] == "invalid_http"
     eventually(serving.is_at_rest, "rest")
+
+
+def test_who_leaves_with_several_requests_under_way_leaves_them_all(serve, upstream, log):
+    """The one that is answered just then hears of it, too, and not only the one that came last."""
+
+    async def never(stub, writer, question):
+        await asyncio.sleep(3600)
+
+    never.watched = True
+    serving = serve()
+    upstream.always = never
+    with connected(serving.port) as client:
+        send(client, post("a") + post("b"))
+        eventually(lambda: len(upstream.requests) == 1, "the first request")
+    eventually(lambda: upstream.left == 1, "the end of the upstream's request")
+    eventually(serving.is_at_rest, "rest")
+    with connected(serving.port) as client:
+        send(client, post("a") + b"nonsense\r\n\r\n")
+        assert has_ended(client)
+    eventually(serving.is_at_rest, "rest")
+    assert "internal error" not in log.getvalue()

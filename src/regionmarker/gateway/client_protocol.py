@@ -14,7 +14,7 @@ from typing import Any
 
 import httptools
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from regionmarker.gateway.connections import Connections
 from regionmarker.gateway.errors import error_body
@@ -46,7 +46,7 @@ class ClientProtocol(HttpToolsProtocol):
         self._address = ""
         self._behind_proxy = False
         self._counted = False  # whether this connection is one of those that are counted
-        self._forwarded: deque[str | None] = deque()  # whom the requests under way are counted for
+        self._under_way: deque[tuple[RequestResponseCycle, str | None]] = deque()  # requests, and whom they count for
         self._failure: tuple[int, str, str, str] | None = None  # why the parser was stopped
         self._timer: asyncio.TimerHandle | None = None  # for a head, or a body that nobody reads
         self._stall: asyncio.TimerHandle | None = None  # for bytes that the client does not take
@@ -69,6 +69,7 @@ class ClientProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(self._settings.header_timeout, self._late)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._abandon()
         super().connection_lost(exc)
         self._unset_timer()
         if self._stall is not None:
@@ -76,10 +77,6 @@ class ClientProtocol(HttpToolsProtocol):
         if self._counted:
             self._counted = False
             self._limits.leave(self._address)
-        for address in self._forwarded:
-            if address is not None:
-                self._limits.leave_address(address)
-        self._forwarded.clear()
 
     def data_received(self, data: bytes) -> None:
         if not self._counted or self._upgraded or self.transport.is_closing():
@@ -152,18 +149,15 @@ class ClientProtocol(HttpToolsProtocol):
         self._unset_timer()
         if len(self.pipeline) >= _PIPELINED:
             self._stop(400, "invalid_http", "too many requests at once on one connection", "pipelined")
-        if not self._behind_proxy:
+        address = self._forwarded_address() if self._behind_proxy else None
+        if address is None or self._limits.enter_address(address):
             super().on_headers_complete()
-            return
-        address = self._forwarded_address()
-        over = address is not None and not self._limits.enter_address(address)
-        self._forwarded.append(None if over else address)
-        app = self.app
-        if over:
+        else:
             self._limits.refused.labels("address").inc()
-            self.app = _turn_away
-        super().on_headers_complete()
-        self.app = app
+            address, app, self.app = None, self.app, _turn_away
+            super().on_headers_complete()
+            self.app = app
+        self._under_way.append((self.cycle, address))
 
     def on_body(self, body: bytes) -> None:
         self._bodiless = 0
@@ -175,8 +169,8 @@ class ClientProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        if self._forwarded:
-            address = self._forwarded.popleft()
+        if self._under_way:
+            _, address = self._under_way.popleft()
             if address is not None:
                 self._limits.leave_address(address)
         super().on_response_complete()
@@ -224,7 +218,17 @@ class ClientProtocol(HttpToolsProtocol):
             head = b"".join(b"%b: %b\r\n" % pair for pair in self.server_state.default_headers)
             length = b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body)
             self.transport.write(STATUS_LINE[status] + head + _JSON + length + body)
+        self._abandon()
         self._close()
+
+    def _abandon(self) -> None:
+        """Tell all requests under way that nobody waits for them; uvicorn tells the one that came last."""
+        for cycle, address in self._under_way:
+            cycle.disconnected = True
+            cycle.message_event.set()
+            if address is not None:
+                self._limits.leave_address(address)
+        self._under_way.clear()
 
     def _close(self) -> None:
         self.transport.close()

@@ -51,6 +51,7 @@ class EmbeddingsEndpoint:
     def __init__(self, gateway: Gateway, dialect: Dialect) -> None:
         self._gateway = gateway
         self._dialect = dialect
+        self._one_large = asyncio.Lock()  # large bodies that come at once are parsed in as many turns of the loop
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; whatever happens, the client gets an answer of the one shape, or none because it left."""
@@ -89,9 +90,13 @@ class EmbeddingsEndpoint:
             await self._turn_away(tenant)
         with gateway.admission.hold_bytes(tenant) as held:
             body = await read_body(scope, receive, gateway.settings, held)
-            request = self._dialect.read_request(body)
-            if len(body) > SMALL:
-                held.grow_to(decoded_bytes(request))
+            if len(body) <= SMALL:
+                request = self._dialect.read_request(body)
+            else:
+                async with self._one_large:
+                    request = self._dialect.read_request(body)
+                    held.grow_to(decoded_bytes(request))
+                    await asyncio.sleep(0)  # others want their turn
             del body
             self._check(request, key, tenant)
             with DisconnectWatch(receive) as watch:

@@ -37,7 +37,7 @@ class ClientGoneError(Exception):
     """Nobody is there to answer to."""
 
 
-async def read_body(scope: Scope, receive: Receive, settings: Settings, held: BytesHeld) -> bytes:
+async def read_body(scope: Scope, receive: Receive, settings: Settings, held: BytesHeld) -> bytes | bytearray:
     """Read a body as it may come: as JSON, uncompressed, not too large, not too slow, where there is room for it."""
     kind = find_header(scope, b"content-type").partition(b";")[0].strip().lower()
     if kind not in (b"application/json", b""):
@@ -50,7 +50,7 @@ async def read_body(scope: Scope, receive: Receive, settings: Settings, held: By
     held.expect(declared)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
-        body: bytes = message.get("body", b"")
+        body: bytes | bytearray = message.get("body", b"")
         held.grow(len(body))
     else:
         try:
@@ -79,7 +79,7 @@ def declared_length(scope: Scope) -> int:
     return int(digits) if len(digits) < 20 else sys.maxsize
 
 
-async def _join(message: Message, receive: Receive, settings: Settings, held: BytesHeld) -> bytes:
+async def _join(message: Message, receive: Receive, settings: Settings, held: BytesHeld) -> bytearray:
     body = bytearray()
     while True:
         if message["type"] != "http.request":
@@ -90,7 +90,7 @@ async def _join(message: Message, receive: Receive, settings: Settings, held: By
         if len(body) > settings.body_bytes:
             raise _too_large(settings)
         if not message.get("more_body"):
-            return bytes(body)
+            return body
         message = await receive()
 
 
@@ -109,11 +109,12 @@ def decoded_bytes(request: EmbeddingRequest) -> int:
 # ---- the structure
 
 
-async def check_structure(body: bytes) -> None:
-    """Refuse a body that holds more strings, lists or numbers than any good one."""
-    if (
-        body.count(b'"') <= 2 * _STRINGS and body.count(b"[") <= _LISTS and body.count(b",") <= _COMMAS
-    ):  # so few in all: no need to know which of them stand in texts
+async def check_structure(body: bytes | bytearray) -> None:
+    """Refuse a body that holds more strings, lists or numbers than any good one.
+
+    NumPy lets other threads run while it counts, the event loop's among them.
+    """
+    if not await asyncio.to_thread(_needs_counting, body):
         return
     strings, lists, commas = await asyncio.to_thread(count_structure, body)
     if strings > _STRINGS or lists > _LISTS or commas > _COMMAS:
@@ -122,10 +123,18 @@ async def check_structure(body: bytes) -> None:
         )
 
 
-def count_structure(body: bytes) -> tuple[int, int, int]:
-    r"""Count the strings of a JSON text, and the opening brackets and commas outside of them.
+def _needs_counting(body: bytes | bytearray) -> bool:
+    """Say whether a body holds so many quotes, brackets or commas that it matters which of them stand in texts."""
+    left = {_QUOTE: 2 * _STRINGS, _OPEN: _LISTS, _COMMA: _COMMAS}
+    for start in range(0, len(body), _PIECE):
+        piece = np.frombuffer(body, np.uint8, count=min(_PIECE, len(body) - start), offset=start)
+        for byte in left:
+            left[byte] -= int(np.count_nonzero(piece == byte))
+    return min(left.values()) < 0
 
-    NumPy lets other threads run while it counts.
+
+def count_structure(body: bytes | bytearray) -> tuple[int, int, int]:
+    r"""Count the strings of a JSON text, and the opening brackets and commas outside of them.
 
     Examples
     --------

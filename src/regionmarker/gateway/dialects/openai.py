@@ -129,7 +129,7 @@ def request_schema(models: Sequence[str], width: int) -> dict[str, Any]:
 # ---- requests
 
 
-def read_request(body: bytes) -> EmbeddingRequest:
+def read_request(body: bytes | bytearray) -> EmbeddingRequest:
     """Read and check a request's body.
 
     Examples

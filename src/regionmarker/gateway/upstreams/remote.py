@@ -65,6 +65,7 @@ class RemoteUpstream:
         self._limits = LearnedLimits(settings.batch or kind.batch, base64=kind.base64)
         self._retrier = Retrier(settings.attempts, RetryBudget(), metrics.upstream_retries.inc)
         self._session: aiohttp.ClientSession | None = None
+        self._one_large = asyncio.Lock()
 
     async def start(self) -> None:
         headers = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
@@ -174,7 +175,7 @@ class RemoteUpstream:
     async def _ask(
         self,
         request: EmbeddingRequest,
-        inputs: Sequence[object],
+        inputs: Sequence[Sized],
         width: int,
         mark_block: MarkBlock,
         first: int,
@@ -184,7 +185,7 @@ class RemoteUpstream:
         started, outcome = loop.time(), "cancelled"
         reader = AnswerReader(len(inputs), width, lambda rows, row: mark_block(rows, first + row))
         try:
-            await self._post(self._body(request, inputs, base64), inputs, reader)
+            await self._post(await self._body(request, inputs, base64), inputs, reader)
             vectors = reader.finish()
             if self._kind.names_model and reader.model not in (None, self.model):
                 raise invalid_answer("model", "the upstream answered with another model than it was asked for")
@@ -198,7 +199,7 @@ class RemoteUpstream:
         if reader.miscounted:
             self._metrics.upstream_invalid.labels("usage").inc()
         if tokens is None:
-            tokens = sum(map(len, inputs)) if request.in_tokens else 0  # type: ignore[arg-type]
+            tokens = sum(map(len, inputs)) if request.in_tokens else 0
         return UpstreamAnswer(vectors, tokens)
 
     async def _post(self, body: bytes, inputs: Sequence[object], reader: AnswerReader) -> None:
@@ -230,13 +231,18 @@ class RemoteUpstream:
         async for chunk in response.content.iter_any():
             reader.feed(chunk)
 
-    def _body(self, request: EmbeddingRequest, inputs: Sequence[object], base64: bool) -> bytes:
+    async def _body(self, request: EmbeddingRequest, inputs: Sequence[Sized], base64: bool) -> bytes:
         asked: dict[str, object] = {"model": self.model, "input": inputs}
         if base64:
             asked["encoding_format"] = "base64"
         if request.user is not None:
             asked["user"] = request.user
-        return orjson.dumps(asked)
+        if sum(map(len, inputs)) <= _LARGE_BODY:
+            return orjson.dumps(asked)
+        async with self._one_large:  # large ones that come at once are written in as many turns of the loop
+            body = orjson.dumps(asked)
+            await asyncio.sleep(0)
+        return body
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
