@@ -3,9 +3,10 @@
 A real gateway process stands between an upstream that answers wrongly in 1,000 ways and clients that send 1,000 kinds
 of broken HTTP, and is then besieged: by clients who leave, heads without end, sockets that say nothing, large bodies,
 bodies of millions of parts, and large texts that the upstream refuses. Meanwhile ``/livez`` is asked a hundred times a
-second from another process. Counted are rows that were served otherwise than marked, errors of 500 and above that are
-not the upstream's, answers in another shape, tracebacks in the log, places at the door that are not given back, memory
-at its highest, and the slowest ``/livez``. ``--before`` attacks another version of the package as well.
+second from another process, and so is a server that does nothing: its slowest answer is the machine's. Counted are rows
+that were served otherwise than marked, errors of 500 and above that are not the upstream's, answers in another shape,
+tracebacks in the log, places at the door that are not given back, memory at its highest, and the slowest ``/livez``.
+``--before`` attacks another version of the package as well.
 """
 
 from __future__ import annotations
@@ -18,12 +19,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,116 +29,15 @@ import numpy as np
 
 from regionmarker import RegionMarker
 from studies._study import Command
-from studies.gateway.hostile import MODEL, ROWS, WIDTH, Reply, draw_reply, draw_request, good, http, post, question
+from studies.gateway.hostile import MODEL, ROWS, WIDTH, Reply, draw_reply, draw_request, post, question
+from studies.gateway.siege import SIEGE, Findings, Upstream, exchange
 from studies.gateway.stub import unit_rows
-from studies.gateway.targets import memory
+from studies.gateway.targets import memory, stub
 
 PAGE = "docs/results/gateway-attack.md"
 ROOT = Path(__file__).parents[2]
 COUNT = 3  # texts in a request of the faults
-MB = 1 << 20
 PROBER: dict[str, Any] = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-UPSTREAMS = (
-    "upstream_error",
-    "upstream_invalid_response",
-    "upstream_unreachable",
-    "upstream_timeout",
-    "upstream_overloaded",
-)
-
-
-@dataclass
-class Upstream:
-    """Answers every request as ``reply`` says; well while there is none."""
-
-    reply: Reply | None = None
-    port: int = 0
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection."""
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                start = head.find(b"content-length: ")
-                body = await reader.readexactly(int(head[start + 16 :].split(b"\r\n")[0]) if start >= 0 else 0)
-                reply = self.reply
-                if not body or reply is None:
-                    count = len(json.loads(body)["input"]) if body else 0
-                    writer.write(http(json.dumps(good(count)).encode() if body else b"{}"))
-                    await writer.drain()
-                    continue
-                for place, piece in enumerate(reply.pieces):
-                    await asyncio.sleep(reply.pause if place else 0.0)
-                    writer.write(piece)
-                    await writer.drain()
-                if reply.hang:
-                    await reader.read(1)
-                break
-        writer.close()
-
-    def start(self) -> None:
-        """Listen in a thread of its own."""
-        ready = threading.Event()
-
-        async def main() -> None:
-            server = await asyncio.start_server(self.serve, "127.0.0.1", 0, limit=64 * MB)
-            self.port = server.sockets[0].getsockname()[1]
-            ready.set()
-            await server.serve_forever()
-
-        threading.Thread(target=lambda: asyncio.run(main()), daemon=True).start()
-        ready.wait()
-
-
-@dataclass
-class Findings:
-    """What one part of the attack has shown."""
-
-    cases: int = 0
-    statuses: Counter[int] = field(default_factory=Counter)
-    unmarked: int = 0  # rows
-    ours: int = 0  # errors of 500 and above that are not the upstream's
-    shapeless: int = 0  # answers that are neither good nor of the one shape
-    left_over: float = 0.0  # inputs in flight when nobody is there
-    note: str = ""
-
-    def take(self, status: int, body: bytes) -> None:
-        """Note one answer; 0 is a connection that ended without one."""
-        self.cases += 1
-        self.statuses[status] += 1
-        if status < 400:
-            return
-        try:
-            error = json.loads(body)["error"]
-            shaped = list(error) == ["message", "type", "param", "code"]
-        except (ValueError, TypeError, KeyError):
-            error, shaped = {}, False
-        self.shapeless += not shaped
-        self.ours += status >= 500 and error.get("code") not in (*UPSTREAMS, "too_many_connections")
-
-
-@contextlib.asynccontextmanager
-async def connected(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Connect, and leave in the end."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
-
-
-async def exchange(port: int, data: bytes, patience: float = 60.0) -> tuple[int, bytes]:
-    """Send bytes and read one answer; status 0 where none comes."""
-    async with connected(port) as (reader, writer):
-        writer.write(data)
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, TimeoutError, asyncio.LimitOverrunError):
-            async with asyncio.timeout(patience):
-                head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                start = head.find(b"content-length: ")
-                length = int(head[start + 16 :].split(b"\r\n")[0]) if start >= 0 else 0
-                status = int(head.split()[1])
-                return status, b"" if data.startswith(b"HEAD") else await reader.readexactly(length)
-    return 0, b""
 
 
 def is_marked(marker: RegionMarker, sent: Reply | None, body: bytes) -> int:
@@ -173,94 +70,13 @@ async def broken_requests(port: int, count: int) -> Findings:
 
     async def one(number: int) -> None:
         async with turns:
-            found.take(*await exchange(port, draw_request(number), 1.0))
+            data = draw_request(number)
+            status, body = await exchange(port, data, 1.0)
+            found.take(status, body)
+            found.shapeless -= status >= 400 and data.startswith(b"HEAD")  # whose answers have no body
 
     await asyncio.gather(*(one(number) for number in range(count)))
     return found
-
-
-# ---- the siege
-
-
-async def departures(port: int, upstream: Upstream, count: int) -> Findings:
-    """Fill the queue with requests whose clients leave at any moment."""
-    found, turns = Findings(), asyncio.Semaphore(64)
-    upstream.reply = Reply("slow", (b"", http(json.dumps(good(512)).encode())), 0.02)
-    body = post(question([f"text {n}" for n in range(512)]))
-
-    async def one(number: int) -> None:
-        async with turns:
-            found.take(*await exchange(port, body, (number * 7919 % 100) / 1000))
-
-    await asyncio.gather(*(one(number) for number in range(count)))
-    upstream.reply = None
-    await asyncio.sleep(3.0)
-    found.note = f"then answered {(await exchange(port, post(question(['a']))))[0]}"
-    return found
-
-
-async def endless_heads(port: int, _upstream: Upstream, count: int) -> Findings:
-    """Send heads of 90 MB."""
-    found = Findings()
-    for _ in range(max(1, count // 500)):
-        found.take(*await exchange(port, b"GET /livez HTTP/1.1\r\nx: " + b"a" * (90 * MB), 5.0))
-    return found
-
-
-async def idle_sockets(port: int, _upstream: Upstream, count: int) -> Findings:
-    """Open sockets that say nothing, and look how many are left after fifteen seconds."""
-    found, sockets = Findings(cases=3 * count), []
-    for _ in range(3 * count):
-        with contextlib.suppress(OSError, TimeoutError):
-            async with asyncio.timeout(5.0):
-                sockets.append(await asyncio.open_connection("127.0.0.1", port))
-    await asyncio.sleep(15.0)
-    left = sum(not reader.at_eof() for reader, _ in sockets)
-    found.note = f"{left} left after 15 s"
-    for _, writer in sockets:
-        writer.close()
-    return found
-
-
-async def large_bodies(port: int, upstream: Upstream, count: int) -> Findings:
-    """Send bodies of 15.5 MB at once to a slow upstream."""
-    found = Findings()
-    upstream.reply = Reply("slow", (b"", http(json.dumps(good(1)).encode())), 2.0)
-    body = post(question(["word " * (31 * MB // 10)]))
-    for answer in await asyncio.gather(*(exchange(port, body) for _ in range(max(2, count // 25)))):
-        found.take(*answer)
-    upstream.reply = None
-    return found
-
-
-async def bodies_of_many_parts(port: int, _upstream: Upstream, count: int) -> Findings:
-    """Send bodies of five million lists."""
-    found = Findings()
-    for part in (b"[],", b'"",', b"1,", b"[1],") * max(1, count // 250):
-        body = b'{"model":"%b","input":[' % MODEL.encode() + part * (15 * MB // len(part)) + b"[]]}"
-        found.take(*await exchange(port, post(body)))
-    return found
-
-
-async def refused_texts(port: int, upstream: Upstream, count: int) -> Findings:
-    """Send texts of 15 MB that the upstream refuses in many words."""
-    found = Findings()
-    said = " ".join(f"word{n} is not allowed here" for n in range(20))
-    upstream.reply = Reply("refused", (http(json.dumps({"error": {"message": said}}).encode(), 400),))
-    for _ in range(max(2, count // 100)):
-        found.take(*await exchange(port, post(question(["other " * (5 * MB // 2)]))))
-    upstream.reply = None
-    return found
-
-
-SIEGE = {
-    "clients who leave": departures,
-    "heads without end": endless_heads,
-    "sockets that say nothing": idle_sockets,
-    "bodies of 15.5 MB": large_bodies,
-    "bodies of millions of parts": bodies_of_many_parts,
-    "refused texts of 15 MB": refused_texts,
-}
 
 
 # ---- the house that is attacked
@@ -302,14 +118,29 @@ def highest(pid: int) -> float:
     return found
 
 
+@contextlib.contextmanager
+def prober(port: int) -> Iterator[list[float]]:
+    """Ask ``/livez`` from another process while the block runs; the times in ms are there after it."""
+    times: list[float] = []
+    with subprocess.Popen([sys.executable, "-m", "studies.gateway.prober", str(port)], **PROBER) as asking:
+        yield times
+        times += [seconds * 1e3 for seconds in json.loads(asking.communicate("end\n", timeout=180)[0])]
+
+
+def slowest(times: list[float]) -> str:
+    """Return median, 99 % quantile and maximum."""
+    return ", ".join(f"{value:.0f}" for value in (np.median(times), np.quantile(times, 0.99), max(times)))
+
+
 def attack(tree: Path, marker: RegionMarker, key: Path, folder: Path, count: int) -> None:
     """Attack one version, and print what came of it."""
     upstream, log = Upstream(), folder / f"log-{time.monotonic_ns()}"
     upstream.start()
     columns = ["part", "cases", "answers", "rows not as marked", "500 and above of ours", "another shape",
-               "left in flight", "memory before, highest, MB", "/livez median, 99 %, slowest, ms", "note"]  # fmt: skip
+               "left in flight", "memory before, highest, MB", "/livez median, 99 %, slowest, ms",
+               "null server meanwhile, ms", "note"]  # fmt: skip
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
-    with house(tree, key, upstream.port, log) as (port, running):
+    with stub() as null, house(tree, key, upstream.port, log) as (port, running):
         parts: dict[str, Any] = {
             "wrong answers": lambda: faults(port, upstream, marker, count),
             "broken requests": lambda: broken_requests(port, count),
@@ -318,20 +149,20 @@ def attack(tree: Path, marker: RegionMarker, key: Path, folder: Path, count: int
         for name, part in parts.items():
             before = memory(running.pid)
             highest(running.pid)
-            with subprocess.Popen([sys.executable, "-m", "studies.gateway.prober", str(port)], **PROBER) as prober:
+            with prober(port) as times, prober(null) as null_times:
                 found = asyncio.run(part())
-                times = np.array(json.loads(prober.communicate("end\n", timeout=180)[0])) * 1e3
             with contextlib.suppress(OSError):
                 found.left_over = in_flight(port)
             codes = ", ".join(f"{code or 'none'}: {n}" for code, n in sorted(found.statuses.items()))
-            slow = ", ".join(f"{value:.0f}" for value in (np.median(times), np.quantile(times, 0.99), times.max()))
             peak = f"{before:.0f}, {highest(running.pid):.0f}"
             counts = (found.unmarked, found.ours, found.shapeless, f"{found.left_over:g}")
-            cells = (name, found.cases, codes, *counts, peak, slow, found.note)
+            cells = (name, found.cases, codes, *counts, peak, slowest(times), slowest(null_times), found.note)
             print("|", *(f"{cell} |" for cell in cells), flush=True)
+        at_the_end = memory(running.pid)
     text = log.read_text()
     lines, tracebacks, bugs = len(text.splitlines()), text.count("Traceback"), text.count("internal error")
-    print(f"\nLog: {lines} lines, {tracebacks} tracebacks, {bugs} internal errors; exit code {running.returncode}.\n")
+    print(f"\nLog: {lines} lines, {tracebacks} tracebacks, {bugs} internal errors; ", end="")
+    print(f"memory at the end {at_the_end:.0f} MB; exit code {running.returncode}.\n")
 
 
 def main() -> None:

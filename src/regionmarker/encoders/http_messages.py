@@ -153,12 +153,26 @@ def server_message(body: bytes) -> str:
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
-        visible = re.sub(r"(?is)<(script|style).*?</\1>|<[^>]*>", " ", body[:_PAGE].decode(errors="replace"))
-        return " ".join(html.unescape(visible).split())
+        return " ".join(html.unescape(_visible(body[:_PAGE].decode(errors="replace"))).split())
     for key in ("error", "message", "detail"):
         if isinstance(answer, dict) and answer.get(key):
             answer = answer[key]
     return " ".join((answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)).split())
+
+
+def _visible(page: str) -> str:
+    """Take the tags out of a page, and what stands in scripts and styles; in one pass, whatever the page is."""
+    shown, hidden, place = [], "", 0
+    for tag in re.finditer(r"<(/?\w*)[^<>]*>", page):
+        if not hidden:
+            shown.append(page[place : tag.start()])
+        name = tag[1].lower()
+        if name in ("script", "style") and not hidden:
+            hidden = f"/{name}"
+        elif name == hidden:
+            hidden = ""
+        place = tag.end()
+    return " ".join([*shown, "" if hidden else page[place:]])
 
 
 def redact(message: str, key: str, texts: Sequence[str]) -> str:

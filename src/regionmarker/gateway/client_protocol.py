@@ -20,6 +20,7 @@ from regionmarker.gateway.connections import Connections
 from regionmarker.gateway.errors import error_body
 
 _LINGER = 5.0  # seconds in which a connection that was closed may still take its last bytes
+_SIP = 0.01  # seconds between two reads of a body that nobody wants; the loop would else read megabytes of it in a turn
 _PIPELINED = 16  # requests that may wait behind another one of the same connection
 _JSON = b"content-type: application/json\r\n"
 
@@ -105,12 +106,19 @@ class ClientProtocol(HttpToolsProtocol):
         elif self._in_body:
             if self._bodiless > self._settings.header_bytes + len(data):
                 self._end(400, "invalid_http", "the body of the request has no end", "malformed")
-            elif self.cycle.response_complete and self._timer is None:
-                self._timer = self.loop.call_later(self._settings.read, self._late)
+            elif self.cycle.response_complete:  # nobody reads the rest: it is let in by sips, and not for ever
+                self.flow.pause_reading()
+                self.loop.call_later(_SIP, self._sip)
+                if self._timer is None:
+                    self._timer = self.loop.call_later(self._settings.read, self._late)
         elif self.cycle is not None and self.cycle.response_complete and self.timeout_keep_alive_task is None:
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
+
+    def _sip(self) -> None:
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import resource
 import signal
@@ -154,6 +155,8 @@ def run(gateway: Gateway) -> None:
     for other in others:
         other.addHandler(handler)
     server = Server(gateway)
+    gc.collect()
+    gc.freeze()  # what is there now stays: to look through it takes a third of a second, in which nobody is served
     try:
         server.run(sockets=[listening])
     finally:
