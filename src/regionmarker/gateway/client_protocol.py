@@ -44,6 +44,7 @@ class ClientProtocol(HttpToolsProtocol):
         super().__init__(**given)
         self._limits = limits
         self._settings = limits.settings
+        self._most_bytes, self._most_lines = limits.settings.header_bytes, limits.settings.header_count
         self._address = ""
         self._behind_proxy = False
         self._counted = False  # whether this connection is one of those that are counted
@@ -144,13 +145,20 @@ class ClientProtocol(HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         self.url += url
-        self._grow_head(len(url))
+        self._head_bytes += len(url)
+        if self._head_bytes > self._most_bytes:
+            self._stop(*_TOO_LARGE)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head_lines += 1
-        self._grow_head(len(name) + len(value) + 4)
+        self._head_bytes += len(name) + len(value) + 4
+        if self._head_bytes > self._most_bytes or self._head_lines > self._most_lines:
+            self._stop(*_TOO_LARGE)
         if self._in_head:  # what comes behind a body is no header: nobody asked for it, and the request is under way
-            super().on_header(name, value)
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._in_head, self._in_body, self._bodiless = False, True, 0
@@ -189,16 +197,11 @@ class ClientProtocol(HttpToolsProtocol):
         """Return whom the proxy names, and let the application see that address, too."""
         named = [value for name, value in self.headers if name == b"x-forwarded-for"]
         if not named:
-            return None
+            return None  # it speaks for itself
         address = self._limits.client_of(b",".join(named).decode("latin-1"))
         if address is not None:
             self.scope["client"] = (address, 0)
         return address
-
-    def _grow_head(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > self._settings.header_bytes or self._head_lines > self._settings.header_count:
-            self._stop(*_TOO_LARGE)
 
     def _stop(self, *failure: Any) -> None:
         self._failure = failure

@@ -45,9 +45,10 @@ async def read_body(scope: Scope, receive: Receive, settings: Settings, held: By
     if find_header(scope, b"content-encoding").lower() not in (b"", b"identity"):
         raise ApiError(415, "unsupported_media_type", "send the request without compression")
     declared = declared_length(scope)
-    if declared > settings.body_bytes:
-        raise _too_large(settings)
-    held.expect(declared)
+    if declared > SMALL:
+        if declared > settings.body_bytes:
+            raise _too_large(settings)
+        held.expect(declared)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
         body: bytes | bytearray = message.get("body", b"")

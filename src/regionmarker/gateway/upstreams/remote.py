@@ -118,7 +118,10 @@ class RemoteUpstream:
 
         try:
             async with asyncio.timeout_at(deadline):
-                return await self._together(ask_fitting, self._limits.bounds(request.inputs))
+                bounds = self._limits.bounds(request.inputs)
+                if len(bounds) == 1:
+                    return await self._fitting(ask, request.inputs, 0, len(request))
+                return await self._together(ask_fitting, bounds)
         except TimeoutError:
             raise ApiError(
                 504, "upstream_timeout", f"the upstream took more than {self._settings.total:g} s", headers=_NO_RETRY,
@@ -131,8 +134,6 @@ class RemoteUpstream:
 
     async def _together(self, ask: _AskPart, bounds: Sequence[tuple[int, int]]) -> UpstreamAnswer:
         """Ask for parts, a few at once, and join them in order; the first that fails ends the others."""
-        if len(bounds) == 1:
-            return await ask(*bounds[0])
         turns = asyncio.Semaphore(_PARTS_AT_ONCE)
 
         async def part(first: int, last: int) -> UpstreamAnswer:
