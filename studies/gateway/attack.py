@@ -37,6 +37,7 @@ from studies.gateway.targets import memory, stub
 PAGE = "docs/results/gateway-attack.md"
 ROOT = Path(__file__).parents[2]
 COUNT = 3  # texts in a request of the faults
+_PROBE = "from studies.gateway.prober import main; main()"
 PROBER: dict[str, Any] = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 
 
@@ -122,7 +123,7 @@ def highest(pid: int) -> float:
 def prober(port: int) -> Iterator[list[float]]:
     """Ask ``/livez`` from another process while the block runs; the times in ms are there after it."""
     times: list[float] = []
-    with subprocess.Popen([sys.executable, "-m", "studies.gateway.prober", str(port)], **PROBER) as asking:
+    with subprocess.Popen([sys.executable, "-c", _PROBE, str(port)], **PROBER) as asking:
         yield times
         times += [seconds * 1e3 for seconds in json.loads(asking.communicate("end\n", timeout=180)[0])]
 
