@@ -24,6 +24,19 @@ def test_a_key_from_a_corpus_with_embeddings(run, corpus, tmp_path):
     assert (tmp_path / "k.rmkey").exists()
 
 
+def test_a_passphrase_of_one_letter_is_refused_where_a_key_is_made(run, corpus, tmp_path, monkeypatch):
+    monkeypatch.setenv("REGIONMARKER_PASSPHRASE", "a")
+    done = run("keygen", "--corpus", corpus, "--out", "k.rmkey", *SMALL, code=2)
+    assert "the new passphrase has 1 letters and needs 12" in done.stderr
+    assert not (tmp_path / "k.rmkey").exists()
+
+
+def test_a_weak_passphrase_of_before_still_opens_its_key(run, tmp_path, marker, monkeypatch):
+    marker.save(tmp_path / "k.rmkey", passphrase="a")
+    monkeypatch.setenv("REGIONMARKER_PASSPHRASE", "a")
+    assert marker.key_.id in run("key", "info", "k.rmkey").stdout
+
+
 @pytest.mark.parametrize("suffix", [".txt", ".jsonl", ".csv"])
 def test_a_key_from_texts_and_an_encoder(run, tmp_path, sentences, suffix):
     texts = [text.replace('"', "") for text in sentences[:700]]

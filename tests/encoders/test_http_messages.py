@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Any
@@ -206,3 +207,42 @@ def test_a_server_may_ask_for_time_in_three_ways(headers: dict[str, str], second
 def test_no_header_breaks_it(value: str) -> None:
     wait = seconds_to_wait({"retry-after": value})
     assert wait is None or wait >= 0
+
+
+class Untouched(str):
+    """A text that nobody may look through."""
+
+    __slots__ = ()
+
+    def split(self, *_: Any) -> Any:
+        raise AssertionError("somebody looks through a large text")
+
+    __contains__ = split
+
+
+def test_a_large_text_is_not_searched_and_not_shown() -> None:
+    """Redacting a refused text of 15 MB took seconds; now it costs no more than the message is long."""
+    text = Untouched("the secret of Ann Miller " * 600_000)
+    said = (
+        "Input 3 of 7: maximum context length is 8192 tokens, but 'the secret of Ann Miller 4012888888881881' has 90000"
+    )
+    shown = redact(said, KEY, ["a", text])
+    assert shown == (
+        "Input 3 of 7: maximum context length is 8192 tokens, but 'the [...] of [...] [...] [...]' has 90000"
+    )
+
+
+def test_a_key_is_hidden_beside_a_large_text() -> None:
+    assert KEY not in redact(f"invalid api_key {KEY}", KEY, ["x" * 10**6])
+
+
+def test_thousands_of_short_texts_are_compared_without_a_pattern_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    finditer = re.finditer
+    monkeypatch.setattr(re, "finditer", lambda pattern, text: compiled.append(pattern) or finditer(pattern, text))
+    assert redact("the text 'word 7' is bad", "", [f"word {n}" for n in range(2048)]) == "the text '[...]' is bad"
+    assert len(compiled) <= 3
+
+
+def test_a_page_of_open_scripts_is_not_read_for_seconds() -> None:
+    assert len(server_message(b"<script" * 10**6)) <= 4000

@@ -87,7 +87,80 @@ def test_a_batch_that_is_too_large_is_halved(server: Any, remote: Remote, hashes
     encoder = remote(batch_size=4)
     assert np.array_equal(encoder.encode(TEXTS), expected(hashes, TEXTS))
     assert [len(texts) for texts in server.asked] == [4, 2, 2, 2, 1]
-    assert encoder.batch_size == 2
+    assert encoder.batch_size == 4
+
+
+class Limited:
+    """A server's reply that takes so many texts and letters at once, and none that is bad."""
+
+    def __init__(
+        self, server: Any, *, most: int = 10**6, letters: int = 10**9, bad: str = "", said: Any = "no"
+    ) -> None:
+        self.server, self.most, self.letters, self.bad = server, most, letters, bad
+
+    def __call__(self, handler: Any, question: dict[str, Any]) -> None:
+        texts = question["input"]
+        if self.bad and self.bad in texts:
+            self.server.send(handler, 422, b'{"detail": "batch: this text is bad"}')
+        elif len(texts) > self.most or sum(map(len, texts)) > self.letters:
+            self.server.send(handler, 413, b"too large")
+        else:
+            self.server.answer(handler, question)
+
+
+def test_one_refused_request_degrades_nobody_for_ever(server: Any, remote: Remote, hashes: Any) -> None:
+    now = [0.0]
+    encoder = remote(batch_size=8, clock=lambda: now[0])
+    server.script = [Limited(server, bad=TEXTS[3])] * 20
+    with pytest.raises(EndpointError, match="this text is bad"):
+        encoder.encode(TEXTS)
+    assert len(server.asked) <= 6  # it was looked for, not asked for over and over
+    server.script = []
+    server.requests.clear()
+    assert np.array_equal(encoder.encode(TEXTS), expected(hashes, TEXTS))
+    assert [len(texts) for texts in server.asked] == [7]  # one bad text has taught nothing
+    server.script = [Limited(server, most=3)] * 3
+    server.requests.clear()
+    encoder.encode(TEXTS)
+    encoder.encode(TEXTS)
+    assert [len(texts) for texts in server.asked] == [7, 4, 2, 2, 2, 1, 2, 2, 2, 1]  # a limit that was found out
+    now[0] += 301
+    server.requests.clear()
+    encoder.encode(TEXTS)
+    assert [len(texts) for texts in server.asked] == [7]  # and forgotten
+
+
+def test_a_limit_of_letters_is_not_one_of_texts(server: Any, remote: Remote) -> None:
+    encoder = remote(batch_size=8)
+    long = [letter * 60_000 for letter in "abcd"]
+    server.script = [Limited(server, letters=130_000)] * 3
+    encoder.encode(long)
+    assert [len(texts) for texts in server.asked] == [4, 2, 2]
+    server.requests.clear()
+    encoder.encode(TEXTS)
+    assert [len(texts) for texts in server.asked] == [7]
+    encoder.encode(long)
+    assert [len(texts) for texts in server.asked] == [7, 2, 2]
+
+
+def test_a_word_in_an_error_does_not_switch_base64_off(server: Any, remote: Remote) -> None:
+    now = [0.0]
+    encoder = remote(clock=lambda: now[0])
+    for _ in range(2):
+        server.will(400, {"error": {"message": "bad text beside encoding_format"}})
+    with pytest.raises(EndpointError, match="bad text"):
+        encoder.encode(TEXTS)
+    server.requests.clear()
+    encoder.encode(TEXTS)
+    assert "encoding_format" in server.requests[0]
+    server.will(400, {"error": {"message": "unknown field encoding_format"}})
+    server.requests.clear()
+    encoder.encode(TEXTS)
+    encoder.encode(TEXTS)
+    assert ["encoding_format" in question for question in server.requests] == [True, False, False]
+    now[0] += 301
+    encoder.encode(TEXTS)
+    assert "encoding_format" in server.requests[-1]
 
 
 def test_one_text_that_is_too_large_is_an_error(server: Any, remote: Remote) -> None:

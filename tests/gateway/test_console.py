@@ -9,64 +9,12 @@ import pytest
 from tests.support.browser import browsing
 from tests.support.running import running
 
-from regionmarker.errors import InputError
-from regionmarker.gateway.console import LASTS_SECONDS, Sessions
 from regionmarker.gateway.gateway import open_gateway
 from regionmarker.gateway.settings import Settings
 from regionmarker.gateway.tenants.accounts import Accounts
 from regionmarker.keys.commitment import commit, serving_with_commitment
 from regionmarker.keys.files import save_serving
 from regionmarker.keys.key import key_from_key
-
-TOKEN = "correct horse battery staple"
-
-
-@pytest.fixture
-def now():
-    return [1_000_000.0]
-
-
-@pytest.fixture
-def sessions(now):
-    return Sessions(TOKEN, clock=lambda: now[0])
-
-
-def test_a_cookie_lasts_its_hours(sessions, now):
-    cookie = sessions.new()
-    assert sessions.is_session(cookie)
-    now[0] += LASTS_SECONDS - 1
-    assert sessions.is_session(cookie)
-    now[0] += 1
-    assert not sessions.is_session(cookie)
-
-
-def test_a_replica_with_the_same_token_takes_it_and_another_does_not(sessions, now):
-    assert Sessions(TOKEN, clock=lambda: now[0]).is_session(sessions.new())
-    assert not Sessions(TOKEN + "!", clock=lambda: now[0]).is_session(sessions.new())
-
-
-def test_nobody_else_can_make_one(sessions):
-    ends, _, mac = sessions.new().partition(".")
-    for forged in (
-        "", ".", ends, f"{ends}.", f"{int(ends) + 1}.{mac}", f"{ends}.{mac[:-1]}", f"0{ends}.{mac}", f"{ends}.{mac}x",
-        f"{ends}.{'0' * 64}", f"{'9' * 5000}.{mac}", "\u0661.x", f"-{ends}.{mac}", "é.é",
-    ):  # fmt: skip
-        assert not sessions.is_session(forged), forged
-
-
-def test_tokens(sessions):
-    assert sessions.is_token(TOKEN)
-    assert not any(sessions.is_token(wrong) for wrong in ("", TOKEN[:-1], TOKEN.upper(), "é", TOKEN + "\0"))
-    assert TOKEN not in repr(vars(sessions))
-    with pytest.raises(InputError, match="has 5 letters and needs 16: make one with openssl rand -hex 24"):
-        Sessions("short")
-
-
-def test_guessing_is_slow(sessions, now):
-    assert [sessions.may_try() for _ in range(7)] == [True] * 5 + [False] * 2
-    now[0] += 10
-    assert [sessions.may_try() for _ in range(2)] == [True, False]
-
 
 TOKEN = "canary-of-the-operator-42"
 
@@ -146,8 +94,33 @@ def test_the_cookie_is_for_browsers_and_for_this_page_alone(house):
     assert b"Recent errors" in house.ask("/console", cookie=cookie.split(";")[0])[2]
     behind = log_in(house, x_forwarded_proto="https")[1]["set-cookie"]
     assert "secure" in behind.lower()
-    ended = house.ask("/console/logout", body=b"", cookie=cookie.split(";")[0])[1]["set-cookie"]
-    assert "max-age=0" in ended.lower()
+
+
+def test_logging_out_ends_the_cookie_at_every_replica(house, place):
+    folder, _ = place
+    cookies = [log_in(house)[1]["set-cookie"].split(";")[0] for _ in range(2)]
+    settings = Settings(folder / "serving.rmkey", database=str(folder / "t.db"), admin_token=TOKEN)
+    with running(open_gateway(settings)) as replica:
+        for one in (house, replica):
+            assert b"Recent errors" in one.ask("/console", cookie=cookies[0])[2]
+        ended = house.ask("/console/logout", body=b"", cookie=cookies[0])[1]["set-cookie"]
+        assert "max-age=0" in ended.lower()
+        for one in (house, replica):
+            assert b"Admin token" in one.ask("/console", cookie=cookies[0])[2]
+            assert one.ask("/console/reload", body=b"", cookie=cookies[0])[0] == 401
+            assert b"Recent errors" in one.ask("/console", cookie=cookies[1])[2]  # another browser's
+
+
+def test_logging_out_ends_the_cookie_without_a_database(place):
+    folder, _ = place
+    settings = Settings(folder / "serving.rmkey", admin_token=TOKEN)
+    with running(open_gateway(settings)) as house:
+        first, second = (log_in(house)[1]["set-cookie"].split(";")[0] for _ in range(2))
+        house.ask("/console/logout", body=b"", cookie=first)
+        assert b"Admin token" in house.ask("/console", cookie=first)[2]
+        assert b"Recent errors" in house.ask("/console", cookie=second)[2]
+    with running(open_gateway(settings)) as house:  # what the first process knew is gone: so are its sessions
+        assert all(b"Admin token" in house.ask("/console", cookie=one)[2] for one in (first, second))
 
 
 def test_every_answer_forbids_scripts_frames_and_keeping(house):
@@ -179,13 +152,39 @@ def test_without_a_token_there_is_no_console(place):
         assert house.ask("/console")[0] == 404
 
 
-def test_guessing_is_stopped(place):
+@pytest.mark.parametrize("page", ["/metrics", "/console", "/console/reload", "/console/login"])
+def test_guessing_is_stopped_and_logged_wherever_it_is_tried(place, page):
+    """Five wrong tokens from one address are enough; the operator, at another address, goes on."""
+    folder, _ = place
+    settings = Settings(folder / "serving.rmkey", admin_token=TOKEN)
+    stranger = {"x_forwarded_for": "192.0.2.66"}
+    with running(open_gateway(settings)) as house:
+
+        def guess(token, **headers):
+            if page == "/console/login":
+                return log_in(house, token, **headers)[0]
+            body = b"" if page == "/console/reload" else None
+            return house.ask(page, token=token, body=body, **headers)[0]
+
+        wrong = 200 if page == "/console" else 401  # a form
+        assert [guess(f"wrong {n}", **stranger) for n in range(8)] == [wrong] * 5 + [429] * 3
+        assert guess(TOKEN, **stranger) == 429  # not even the right one: nobody can tell that it was
+        assert log_in(house, "wrong", **stranger)[0] == 429  # one count for all pages
+        assert guess(TOKEN) in (200, 303)
+        assert b"Recent errors" in house.ask("/console", cookie=log_in(house)[1]["set-cookie"].split(";")[0])[2]
+        text = house.ask("/metrics", token=TOKEN)[2]
+        assert b'regionmarker_operator_refused_total{reason="wrong"} 5.0' in text
+        assert b'regionmarker_operator_refused_total{reason="limited"} 5.0' in text
+        html = house.ask("/console", token=TOKEN)[2]
+        assert html.count(b"somebody gave a wrong admin token") == 5
+        assert b"192.0.2.66" in html
+
+
+def test_who_gives_no_token_has_not_guessed(place):
     folder, _ = place
     with running(open_gateway(Settings(folder / "serving.rmkey", admin_token=TOKEN))) as house:
-        statuses = [log_in(house, "wrong")[0] for _ in range(12)]
-        assert statuses[:5] == [401] * 5
-        assert 429 in statuses
-        assert b"wrong admin token" in house.ask("/console", token=TOKEN)[2]
+        assert [house.ask("/metrics")[0] for _ in range(9)] == [401] * 9
+        assert house.ask("/metrics", token=TOKEN)[0] == 200
 
 
 def test_alarms_stand_at_the_top(key, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.support.gateways import eventually
 from tests.support.running import running
 
 from regionmarker.errors import InputError, KeyFileError
@@ -111,3 +112,32 @@ def test_what_cannot_be_opened_says_why_and_leaves_nothing_open(key_file, tmp_pa
     ):
         with pytest.raises(error, match=message):
             open_gateway(settings)
+
+
+def test_a_background_job_that_fails_begins_again(key_file, monkeypatch):
+    monkeypatch.setattr("regionmarker.gateway.gateway._BEGIN_AGAIN", 0.01)
+    gateway = open_gateway(Settings(key_file))
+    begun = []
+
+    async def failing():
+        begun.append(1)
+        if len(begun) < 3:
+            raise RuntimeError("a bug")
+
+    gateway.key_reloader.run = failing
+    with running(gateway):
+        eventually(lambda: len(begun) == 3, "the third beginning")
+    assert gateway.stop_failures == []
+
+
+def test_what_cannot_be_ended_well_is_told_and_the_rest_is_ended(key_file, database, accounts):
+    gateway = open_gateway(Settings(key_file, database=database))
+
+    async def failing():
+        raise RuntimeError("a bug")
+
+    gateway.upstream.close = failing
+    with running(gateway):
+        pass
+    assert gateway.stop_failures == ["RuntimeError"]
+    assert not gateway.tenants.usage._thread.is_alive()

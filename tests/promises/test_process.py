@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 
@@ -81,6 +82,18 @@ def test_it_serves_reloads_and_stops(started, tmp_path, real_marker, sentences, 
     for secret in (key, TOKEN, texts[0]):
         assert secret not in written
     assert (tmp_path / "canaries.json").exists()
+
+
+def test_a_shutdown_that_loses_counts_has_an_exit_code(started, tmp_path):
+    house, process, key, _ = started
+    with sqlite3.connect(tmp_path / "t.db") as database:
+        database.execute("ALTER TABLE usage RENAME TO elsewhere")
+    house.embed(["a text"], key)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) == 3
+    last = (tmp_path / "log").read_text().splitlines()[-1]
+    assert "the gateway has stopped, but not well: the last usage was not written: the tenants database" in last
+    assert "no such table" in last
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,7 @@ class StubUpstream(Looping):
                 return False
             if watch is not None:
                 watch.cancel()
+                await asyncio.gather(watch, return_exceptions=True)  # one reader at a time
             await work
         await writer.drain()
         return not writer.is_closing()

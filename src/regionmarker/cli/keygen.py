@@ -20,8 +20,8 @@ from regionmarker.cli.options import (
     TextColumn,
     check_folder,
     check_new,
+    new_passphrase,
     open_encoder,
-    passphrase,
     read_corpus,
 )
 from regionmarker.cli.output import print_result, progress, stderr
@@ -84,7 +84,7 @@ def keygen(
 
     check_new(out, force)
     check_folder(out)
-    phrase = passphrase(ask_passphrase, confirm=True)
+    phrase = new_passphrase(ask_passphrase, secret_file)
     marker = RegionMarker(
         dimension=dimension, ratio=ratio, strength=strength, reducer=reducer, subspace=subspace, seed=seed, kept=kept,
         tenants=tenants, tenant_ratio=tenant_ratio, pool=pool, reservoir=reservoir, level=level, grid=grid,

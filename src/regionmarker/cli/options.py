@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -76,6 +77,21 @@ EmbeddingCache = Annotated[
 def passphrase(ask: bool, *, confirm: bool = False) -> str | None:
     """Ask for a passphrase at the terminal, if the option says so."""
     return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=confirm, err=True)) if ask else None
+
+
+def new_passphrase(ask: bool, secret_file: Path | None) -> str | None:
+    """Ask for the passphrase of a new key, if the option says so; refuse one that could be guessed.
+
+    One that comes from the environment is checked as well.
+    """
+    from regionmarker.crypto.passphrase import check_new_passphrase
+    from regionmarker.keys.files import PASSPHRASE_VARIABLE
+
+    phrase = passphrase(ask, confirm=True)
+    used = os.environ.get(PASSPHRASE_VARIABLE) if phrase is None and secret_file is None else phrase
+    if used:  # an empty one is refused where it is used
+        check_new_passphrase(used)
+    return phrase
 
 
 def check_new(out: Path, force: bool) -> None:

@@ -30,6 +30,24 @@ def serve(
     normalise: Annotated[bool, typer.Option(help="Scale the upstream's vectors to unit length.")] = False,
     capacity: Annotated[int, typer.Option(help="Inputs in flight at once.")] = 4096,
     queue: Annotated[int, typer.Option(help="Inputs that may wait for their turn.")] = 8192,
+    bytes_in_flight: Annotated[
+        int, typer.Option(help="Bytes of requests held at once; one tenant may hold half.")
+    ] = 128 << 20,
+    clients: Annotated[int, typer.Option(help="Open connections of clients.")] = 2048,
+    clients_per_address: Annotated[
+        int, typer.Option(help="Open connections from one address; requests under way behind a trusted proxy.")
+    ] = 512,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Address or network of a proxy whose X-Forwarded-For is believed; may be repeated. Default: loopback.",
+            show_default=False,
+        ),
+    ] = None,
+    header_bytes: Annotated[int, typer.Option(help="The largest head of a request, in bytes.")] = 32 << 10,
+    header_count: Annotated[int, typer.Option(help="The most headers of a request.")] = 100,
+    header_timeout: Annotated[float, typer.Option(help="Seconds in which a request's headers must be there.")] = 10.0,
+    idle_timeout: Annotated[float, typer.Option(help="Seconds between two requests of one connection.")] = 75.0,
     timeout: Annotated[float, typer.Option(help="Seconds for one request, with all its retries.")] = 120.0,
     grace: Annotated[float, typer.Option(help="Seconds that requests may take after SIGTERM.")] = 30.0,
     drain_delay: Annotated[float, typer.Option(help="Seconds between SIGTERM and refusing new connections.")] = 1.0,
@@ -69,7 +87,7 @@ def serve(
     except ImportError as error:
         raise MissingExtraError.for_module(error.name or "the gateway", "gateway") from None
     from regionmarker.gateway.gateway import open_gateway
-    from regionmarker.gateway.settings import Settings
+    from regionmarker.gateway.settings import LOOPBACK_PROXIES, Settings
 
     if log_level not in ("debug", "info", "warning", "error"):
         raise InputError(f"--log-level must be debug, info, warning or error, not {log_level}")
@@ -79,7 +97,10 @@ def serve(
         upstream=upstream, upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""), batch=batch,
         database=database, unmarked=serve_unmarked, canaries=canaries, telemetry=telemetry, log_level=log_level,
         host=host, port=port, model=names[0] if names else None, aliases=tuple(names[1:]), capacity=capacity,
-        queue=queue, total=timeout, read=min(60.0, timeout), grace=grace, drain_delay=drain_delay,
+        queue=queue, bytes_in_flight=bytes_in_flight, clients=clients, clients_per_address=clients_per_address,
+        header_bytes=header_bytes, header_count=header_count, header_timeout=header_timeout, idle=idle_timeout,
+        trusted_proxies=LOOPBACK_PROXIES if trusted_proxy is None else tuple(trusted_proxy),
+        total=timeout, read=min(60.0, timeout), grace=grace, drain_delay=drain_delay,
         admin_token=os.environ.get(ADMIN_TOKEN_VARIABLE, ""),
     )  # fmt: skip
     run(open_gateway(settings))

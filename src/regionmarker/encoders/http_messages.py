@@ -22,6 +22,23 @@ _VERSION = re.compile(r"/v\d+\w*(/|$)")
 _MESSAGE = 200  # characters of a server's message that are shown
 _RUN = 12  # characters in a row that a message may share with a text by chance
 _KEY_RUN = 6
+_CHECKED = 1 << 16  # letters of texts that a message is compared with; beyond, it would take seconds
+_PAGE = 4000  # bytes of a page that are looked through for its message
+_WORDS = frozenset(
+    """
+    a above allowed an and api are array at bad base64 batch be below body but bytes can cannot characters client
+    contain contains context could count data did dimensions does embedding embeddings empty encoding
+    encoding_format entity error exceed exceeded exceeds expected expects failed field fields float for format found
+    from given got greater had has have however in index input inputs instead integer internal invalid is it item
+    items json large larger least length less limit limited list long longer make many max maximum may message min
+    minimum missing model models more most must no not null number object of on one only or over parameter payload
+    per please prompt provided quota rate received reduce refused request requested requests required resulted s
+    server service shorten shorter should size small smaller str string strings support supported supports
+    temporarily text texts than that the this to token tokenized tokens too total truncate truncated try type unable
+    unexpected unknown unprocessable unsupported up user valid value was were with you your
+    """.split()  # noqa: SIM905 - a page of words is read more easily than a list
+)
+"""What servers say of inputs that they refuse; none of it is a customer's."""
 
 
 def parse_spec(rest: str) -> tuple[str, str]:
@@ -136,16 +153,33 @@ def server_message(body: bytes) -> str:
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
-        visible = re.sub(r"(?is)<(script|style).*?</\1>|<[^>]*>", " ", body[:20_000].decode(errors="replace"))
-        return " ".join(html.unescape(visible).split())
+        return " ".join(html.unescape(_visible(body[:_PAGE].decode(errors="replace"))).split())
     for key in ("error", "message", "detail"):
         if isinstance(answer, dict) and answer.get(key):
             answer = answer[key]
     return " ".join((answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)).split())
 
 
+def _visible(page: str) -> str:
+    """Take the tags out of a page, and what stands in scripts and styles; in one pass, whatever the page is."""
+    shown, hidden, place = [], "", 0
+    for tag in re.finditer(r"<(/?\w*)[^<>]*>", page):
+        if not hidden:
+            shown.append(page[place : tag.start()])
+        name = tag[1].lower()
+        if name in ("script", "style") and not hidden:
+            hidden = f"/{name}"
+        elif name == hidden:
+            hidden = ""
+        place = tag.end()
+    return " ".join([*shown, "" if hidden else page[place:]])
+
+
 def redact(message: str, key: str, texts: Sequence[str]) -> str:
     """Shorten a server's message, without the API key and the texts that servers like to repeat in it.
+
+    Where there is much of them, what the message shares with the texts cannot be found in reasonable time; then only
+    words that servers use stay.
 
     Examples
     --------
@@ -154,13 +188,16 @@ def redact(message: str, key: str, texts: Sequence[str]) -> str:
     """
     message = message[: _MESSAGE + 100]
     hidden = np.zeros(len(message), dtype=bool)
-    plain = [" ".join(text.split()) for text in texts]
-    escaped = [json.dumps(text)[1:-1] for text in plain]
     _hide_runs(message, key, _KEY_RUN, hidden)
-    _hide_runs(message, "\0".join([*plain, *escaped]), _RUN, hidden)
-    for short in {text for text in plain if 3 <= len(text) < _RUN}:
-        for match in re.finditer(rf"(?<!\w){re.escape(short)}(?!\w)", message):
-            hidden[match.start() : match.end()] = True
+    if sum(map(len, texts)) > _CHECKED:
+        _hide_unlisted(message, hidden)
+    else:
+        plain = [" ".join(text.split()) for text in texts]
+        escaped = [json.dumps(text)[1:-1] for text in plain]
+        _hide_runs(message, "\0".join([*plain, *escaped]), _RUN, hidden)
+        for short in {text for text in plain if 3 <= len(text) < _RUN and text in message}:
+            for match in re.finditer(rf"(?<!\w){re.escape(short)}(?!\w)", message):
+                hidden[match.start() : match.end()] = True
     shown = "".join("\0" if hide else letter for letter, hide in zip(message, hidden, strict=True))
     return re.sub("\0+", "[...]", shown)[:_MESSAGE]
 
@@ -171,6 +208,14 @@ def _hide_runs(message: str, secret: str, run: int, hidden: AnyArray) -> None:
     for start in range(len(message) - run + 1 if run else 0):
         if message[start : start + run] in secret:
             hidden[start : start + run] = True
+
+
+def _hide_unlisted(message: str, hidden: AnyArray) -> None:
+    """Hide all words but those that servers use, and short numbers: the texts are too long to be compared with it."""
+    for match in re.finditer(r"\w+", message):
+        word = match[0]
+        if word.lower() not in _WORDS and not re.fullmatch(r"[0-9]{1,6}", word):
+            hidden[match.start() : match.end()] = True
 
 
 def seconds_to_wait(headers: Mapping[str, str], now: float | None = None) -> float | None:

@@ -6,6 +6,7 @@ they are read.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ import httpx2
 from regionmarker.encoders.base import CheckedEncoder
 from regionmarker.encoders.http_client import Endpoint, EndpointError
 from regionmarker.encoders.http_messages import base_of, decode_answer, endpoint_of, parse_spec
+from regionmarker.encoders.learned_limits import Cause, LearnedLimits, cause_of, largest, part_size, parts_of
 from regionmarker.errors import InputError, OutsideError, RegionMarkerError
 from regionmarker.vectors import AnyArray
 
@@ -35,7 +37,8 @@ class OpenAIEncoder(CheckedEncoder):
         Sent as a bearer token. None takes it from the environment's ``OPENAI_API_KEY``; ``""`` sends none, as is right
         for a server that is not to be trusted with it. It is in no repr, error, log or cache.
     batch_size
-        Texts per request. It shrinks by itself where the server says that a batch is too large.
+        Texts per request. Where the server refuses so many and takes all of them in smaller parts, parts of that size
+        are asked for during the next minutes.
     timeout
         Seconds for one request, from its start to the last byte of its answer.
     attempts
@@ -48,6 +51,8 @@ class OpenAIEncoder(CheckedEncoder):
     on_response
         Called with the texts and the body of each successful response, before it is read or checked: the
         place to take a digest for a transcript.
+    clock
+        Seconds that only go forward.
 
     Examples
     --------
@@ -72,13 +77,14 @@ class OpenAIEncoder(CheckedEncoder):
         backoff: float = 0.5,
         transport: httpx2.BaseTransport | None = None,
         on_response: Callable[[list[str], bytes], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if batch_size > _MOST_TEXTS:
             raise InputError(f"batch_size must be at most {_MOST_TEXTS}, but is {batch_size}")
         self.endpoint = endpoint_of(url)
         self.model = model
         self.on_response = on_response
-        self._asks_base64 = True
+        self._limits = LearnedLimits(batch_size, clock=clock)
         name = f"openai:{base_of(self.endpoint)}#{model}"
         self._server = Endpoint(
             self.endpoint,
@@ -108,30 +114,54 @@ class OpenAIEncoder(CheckedEncoder):
         self.close()
 
     def _embed(self, texts: list[str], positions: Sequence[int]) -> list[AnyArray]:
+        vectors: list[AnyArray] = []
+        for first, last in self._limits.bounds(texts):
+            vectors += self._embed_part(texts[first:last], positions[first:last])
+        return vectors
+
+    def _embed_part(self, texts: list[str], positions: Sequence[int]) -> list[AnyArray]:
+        """Embed texts that should fit one request; find out whether fewer would, where the server says no."""
         try:
-            body = self._ask(texts)
+            return self._answered(texts, positions)
         except EndpointError as error:
-            if self._asks_base64 and error.status in (400, 422) and "encoding_format" in error.said:
-                self._asks_base64 = False  # this server knows only numbers, or not even the field: leave it out
-            elif len(texts) > 1 and _is_too_large(error):
-                half = (len(texts) + 1) // 2
-                self.batch_size = min(self.batch_size or half, half)
-                return [*self._embed(texts[:half], positions[:half]), *self._embed(texts[half:], positions[half:])]
-            else:
+            cause, size = self._cause(error, texts), part_size(error.said, len(texts))
+            if cause is None:
                 raise
-            return self._embed(texts, positions)
+        while True:  # until the server takes the first part, or refuses a text for itself
+            try:
+                vectors = self._answered(texts[:size], positions[:size])
+                break
+            except EndpointError as error:
+                cause = self._cause(error, texts[:size])
+                if cause is None:
+                    raise
+                size = part_size(error.said, size)
+        bounds = parts_of(0, len(texts), size)
+        for first, last in bounds[1:]:
+            vectors += self._answered(texts[first:last], positions[first:last])
+        self._limits.learn(cause, size, largest(texts, bounds))
+        return vectors
+
+    def _cause(self, error: EndpointError, texts: list[str]) -> Cause | None:
+        return cause_of(error.status or 0, error.said, texts, base64=False)
+
+    def _answered(self, texts: list[str], positions: Sequence[int]) -> list[AnyArray]:
+        """Ask once; and once more without base64, where the server complains about it."""
+        base64 = self._limits.base64
+        try:
+            body = self._ask(texts, base64=base64)
+        except EndpointError as error:
+            if cause_of(error.status or 0, error.said, texts, base64=base64) != "base64":
+                raise
+            body = self._ask(texts, base64=False)
+            self._limits.learn("base64", 0, 0)
         return decode_answer(body, positions, self.name)
 
-    def _ask(self, texts: list[str]) -> bytes:
+    def _ask(self, texts: list[str], *, base64: bool) -> bytes:
         question: dict[str, object] = {"model": self.model, "input": texts}
-        if self._asks_base64:
+        if base64:
             question["encoding_format"] = "base64"
         body = self._server.ask(question, texts)
         if self.on_response is not None:
             self.on_response(texts, body)
         return body
-
-
-def _is_too_large(error: EndpointError) -> bool:
-    """Tell whether the server would take fewer texts at a time: TEI takes 32, and says so with 413 or 422."""
-    return error.status == 413 or (error.status in (400, 422) and "batch" in error.said.lower())

@@ -1,14 +1,18 @@
-"""How much is under way at once, counted in inputs, and who is next.
+"""How much is under way at once, counted in inputs and in bytes, and who is next.
 
 A request of 2048 texts is not one of one text, so capacity, queue and tenants' limits are all in inputs. Who does not
 fit waits for its turn in a short queue, and the tenant with the least under way is served first; a full queue takes
 room from whoever holds most of it, so that one tenant cannot shut another out. All others hear when to come back.
+
+One input may be one word or sixteen megabytes, so bytes are counted as well, from the first that is read to the end of
+the answer. Who finds no room for its bytes does not wait: a body that waits is held.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import sys
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -26,9 +30,16 @@ BUSY_BODY = error_body(_MESSAGE, status=429, code="rate_limit_exceeded")
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
+    """One who waits. Cancelling a task cancels its turn at once, but wakes the task only in the loop's next turn."""
+
     inputs: int
     turn: asyncio.Future[None]
     since: float
+
+    @property
+    def has_left(self) -> bool:
+        """Whether nobody would take the turn: a place that is given to it would never come back."""
+        return self.turn.done()
 
 
 @dataclass(slots=True)
@@ -44,6 +55,49 @@ class _Line:
         return self.limit is None or self.in_flight + inputs <= self.limit
 
 
+class BytesHeld:
+    """The bytes of one request, counted while the block runs.
+
+    Examples
+    --------
+    >>> door = Admission(capacity=8, queue=0, patience=1.0, most_bytes=100)
+    >>> with door.hold_bytes(Tenant("a")) as held:
+    ...     held.grow(40)
+    ...     door.bytes_held
+    40
+    >>> door.bytes_held
+    0
+    """
+
+    __slots__ = ("_door", "_name", "_size")
+
+    def __init__(self, door: Admission, name: str) -> None:
+        self._door, self._name, self._size = door, name, 0
+
+    def __enter__(self) -> BytesHeld:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._door._count_bytes(self._name, -self._size)
+        self._size = 0
+
+    def expect(self, size: int) -> None:
+        """Refuse now what would not fit later; nothing is counted yet, as who promises bytes need not send them."""
+        if not self._door._has_room(self._name, size):
+            raise self._door.busy("bytes")
+
+    def grow(self, size: int) -> None:
+        """Count more bytes, or refuse where there is no room."""
+        self.expect(size)
+        self._door._count_bytes(self._name, size)
+        self._size += size
+
+    def grow_to(self, size: int) -> None:
+        """Count as many bytes in all, if that is more."""
+        if size > self._size:
+            self.grow(size - self._size)
+
+
 class Admission:
     """The door: lets in what fits, queues a little, refuses the rest.
 
@@ -55,6 +109,8 @@ class Admission:
         Inputs that may wait.
     patience
         Seconds that one may wait.
+    most_bytes
+        Bytes that may be held at once; one tenant may hold half of them.
     clock
         Seconds.
 
@@ -72,8 +128,17 @@ class Admission:
     """
 
     def __init__(
-        self, capacity: int, queue: int, patience: float, *, clock: Callable[[], float] = time.monotonic
+        self,
+        capacity: int,
+        queue: int,
+        patience: float,
+        *,
+        most_bytes: int = sys.maxsize,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.most_bytes = most_bytes
+        self.bytes_held = 0
+        self._bytes_by_tenant: dict[str, int] = {}
         self.capacity = capacity
         self.queue = queue
         self.patience = patience
@@ -119,6 +184,22 @@ class Admission:
             if self.queued:
                 self._dispatch()
 
+    def hold_bytes(self, tenant: Tenant) -> BytesHeld:
+        """Begin to count the bytes of one request; use it as a context."""
+        return BytesHeld(self, tenant.name)
+
+    def _has_room(self, name: str, size: int) -> bool:
+        own = self._bytes_by_tenant.get(name, 0)
+        return self.bytes_held + size <= self.most_bytes and own + size <= self.most_bytes // 2
+
+    def _count_bytes(self, name: str, size: int) -> None:
+        self.bytes_held += size
+        own = self._bytes_by_tenant.get(name, 0) + size
+        if own:
+            self._bytes_by_tenant[name] = own
+        else:
+            self._bytes_by_tenant.pop(name, None)
+
     def busy(self, kind: str = "busy") -> ApiError:
         """Return the refusal of one who comes while everything is full."""
         return ApiError(429, "rate_limit_exceeded", _MESSAGE, headers=retry_headers(self.seconds_to_wait()), kind=kind)
@@ -134,9 +215,7 @@ class Admission:
             victim = self._victim(line.queued + inputs)
             if victim is None:
                 raise self.busy()
-            waiter = victim.waiters[-1]
-            self._leave(victim, waiter)
-            waiter.turn.set_exception(self.busy("pushed_out"))
+            self._turn_out(victim, victim.waiters[-1], "pushed_out")
         waiter = _Waiter(inputs, asyncio.get_running_loop().create_future(), self._clock())
         line.waiters.append(waiter)
         line.queued += inputs
@@ -158,10 +237,14 @@ class Admission:
             timer.cancel()
 
     def _give_up(self, line: _Line, waiter: _Waiter) -> None:
-        if not waiter.turn.done():
-            self._leave(line, waiter)
-            waiter.turn.set_exception(self.busy("patience"))
+        if not waiter.has_left:
+            self._turn_out(line, waiter, "patience")
             self._dispatch()
+
+    def _turn_out(self, line: _Line, waiter: _Waiter, kind: str) -> None:
+        self._leave(line, waiter)
+        if not waiter.has_left:
+            waiter.turn.set_exception(self.busy(kind))
 
     def _victim(self, share: int) -> _Line | None:
         """Return the line that holds most of the queue, if that is more than ``share``."""
@@ -180,6 +263,9 @@ class Admission:
     def _dispatch(self) -> None:
         """Let in whoever fits: the tenant with the least under way first, and among equals the one that came first."""
         while True:
+            for line in self._lines.values():
+                while line.waiters and line.waiters[0].has_left:
+                    self._leave(line, line.waiters[0])
             ready = [line for line in self._lines.values() if line.waiters and line.fits(line.waiters[0].inputs)]
             if not ready:
                 return

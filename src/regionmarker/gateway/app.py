@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -14,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from regionmarker.gateway.console import Console
+from regionmarker.gateway.console import Console, address_of
 from regionmarker.gateway.dialects import openai
 from regionmarker.gateway.dialects.openapi import DIALECTS, Status, document
 from regionmarker.gateway.embeddings import EmbeddingsEndpoint, find_tenant
@@ -39,7 +38,7 @@ def make_app(gateway: Gateway) -> Starlette:
     app = Starlette(
         routes=_routes(gateway),
         middleware=[] if gateway.telemetry is None else [gateway.telemetry.middleware()],
-        exception_handlers={ApiError: _refused, HTTPException: _not_routed},
+        exception_handlers={ApiError: _refused, HTTPException: _not_routed, Exception: _refused},
         lifespan=lifespan,
     )
     app.state.gateway = gateway
@@ -126,14 +125,12 @@ class Pages:
 
 def require_operator(gateway: Gateway, request: Request) -> None:
     """Let only the operator pass: by the admin token, or, where none is set, from this machine alone."""
-    token = gateway.settings.admin_token
-    if not token:
+    if gateway.operator is None:
         if gateway.settings.on_loopback:
             return
         raise ApiError(404, "not_found", "there is no such page here")
     given = request.headers.get("authorization", "").partition(" ")[2].strip()
-    if not hmac.compare_digest(given.encode(), token.encode()):
-        raise ApiError(401, "invalid_api_key", "the admin token is needed, as a bearer token")
+    gateway.operator.admit(given, address_of(request), request.url.path)
 
 
 def _model(name: str) -> openai.Model:

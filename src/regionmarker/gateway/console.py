@@ -2,38 +2,29 @@
 
 Status, traffic, tenants, the key's public name and commitment, recent errors. No script; a policy that forbids any; a
 cookie that no script and no other site can use. Browsers log in with a form, programs send the token as a bearer.
-
-The cookie holds the time at which it ends and a MAC of that time under a key derived from the token. Nothing is stored,
-so it is good at every replica with the same token, and worthless once the token is changed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs
 
 from prometheus_client.metrics import MetricWrapperBase
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 
 from regionmarker._version import __version__
 from regionmarker.errors import OutsideError
 from regionmarker.gateway.errors import ApiError
 from regionmarker.gateway.gateway import Gateway
-from regionmarker.gateway.settings import check_token
+from regionmarker.gateway.operator import LASTS_SECONDS, Sessions
 from regionmarker.gateway.tenants.accounts import Account
 
 COOKIE = "regionmarker_console"
-LASTS_SECONDS = 8 * 3600
-_TRIES = 5  # wrong tokens in a row; one more every _REFILL_SECONDS
-_REFILL_SECONDS = 10.0
 _HEADERS = {
     "content-security-policy": "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'",
@@ -42,6 +33,7 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 _FORM_BYTES = 4096
+_FORM_SECONDS = 10.0
 _QUIET = ("timestamp", "level", "event", "logger")  # fields that have columns of their own, or none
 _OURS = ("same-origin", "none", "")  # what a browser says of a request that no other site has made
 
@@ -53,12 +45,15 @@ class Console:
         from jinja2 import Environment, StrictUndefined
 
         self._gateway = gateway
-        self._sessions = Sessions(gateway.settings.admin_token)
+        if gateway.operator is None:
+            raise RuntimeError("there is no admin token")
+        self._operator = gateway.operator
+        self._sessions = Sessions(gateway.settings.admin_token, alone=gateway.accounts is None)
         self._pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
         self._style = _template("console.css")
 
     async def show(self, request: Request) -> Response:
-        if not self._is_operator(request):
+        if not await self._is_operator(request):
             return self._login_form("")
         return self._page("console.html.jinja", await facts(self._gateway))
 
@@ -68,11 +63,12 @@ class Console:
 
     async def log_in(self, request: Request) -> Response:
         _same_site(request)
-        if not self._sessions.may_try():
-            return self._login_form("Too many attempts: wait a minute.", 429)
-        if not self._sessions.is_token(await _field(request, "token")):
-            self._gateway.logger.warning("somebody gave a wrong admin token")
-            return self._login_form("That is not the admin token.", 401)
+        try:
+            self._operator.admit(await _field(request, "token"), address_of(request), request.url.path)
+        except ApiError as error:
+            if error.status not in (401, 429):
+                raise
+            return self._login_form(f"{error.message[:1].upper()}{error.message[1:]}.", error.status)
         answer = RedirectResponse("/console", 303, headers=_HEADERS)
         answer.set_cookie(
             COOKIE, self._sessions.new(), max_age=LASTS_SECONDS, path="/console", httponly=True, samesite="strict",
@@ -81,7 +77,17 @@ class Console:
         return answer
 
     async def log_out(self, request: Request) -> Response:
+        """End the session here and at every replica, and take the cookie from the browser."""
         _same_site(request)
+        cookie, accounts = request.cookies.get(COOKIE, ""), self._gateway.accounts
+        if self._sessions.is_session(cookie):
+            if accounts is not None:
+                try:
+                    await asyncio.to_thread(accounts.end_session, *self._sessions.identify(cookie))
+                except OutsideError:
+                    message = "the session cannot be ended just now, as the database does not answer: try again"
+                    raise ApiError(503, "accounts_unavailable", message, kind="directory") from None
+            self._sessions.end(cookie)
         answer = RedirectResponse("/console", 303, headers=_HEADERS)
         answer.delete_cookie(COOKIE, path="/console", httponly=True, samesite="strict")
         return answer
@@ -89,16 +95,31 @@ class Console:
     async def reload(self, request: Request) -> Response:
         """Load the key file again; the page says what came of it."""
         _same_site(request)
-        if not self._is_operator(request):
+        if not await self._is_operator(request):
             raise ApiError(401, "invalid_api_key", "the admin token is needed")
         await self._gateway.reload_key()
         return RedirectResponse("/console", 303, headers=_HEADERS)
 
-    def _is_operator(self, request: Request) -> bool:
+    async def _is_operator(self, request: Request) -> bool:
+        """Say whether the operator asks, by a session or by a bearer token; too many wrong ones are refused."""
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
-            return self._sessions.is_token(given.strip())
-        return self._sessions.is_session(request.cookies.get(COOKIE, ""))
+            try:
+                self._operator.admit(given.strip(), address_of(request), request.url.path)
+            except ApiError as error:
+                if error.status == 401:
+                    return False
+                raise
+            return True
+        cookie, accounts = request.cookies.get(COOKIE, ""), self._gateway.accounts
+        if not self._sessions.is_session(cookie):
+            return False
+        if accounts is None:
+            return True
+        try:
+            return not await asyncio.to_thread(accounts.has_ended, self._sessions.identify(cookie)[0])
+        except OutsideError:  # nobody knows: the token itself still opens
+            return False
 
     def _login_form(self, complaint: str, status: int = 200) -> Response:
         return self._page("login.html.jinja", {"complaint": complaint}, status)
@@ -114,12 +135,23 @@ def _same_site(request: Request) -> None:
         raise ApiError(403, "forbidden", "this form must be sent from the console itself")
 
 
+def address_of(request: Request) -> str:
+    """Return where a request comes from; "" where that is not known."""
+    return request.client.host if request.client else ""
+
+
 async def _field(request: Request, name: str) -> str:
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _FORM_BYTES:
-            raise ApiError(413, "request_too_large", "the form is too large")
+    try:
+        async with asyncio.timeout(_FORM_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > _FORM_BYTES:
+                    raise ApiError(413, "request_too_large", "the form is too large")
+    except TimeoutError:
+        raise ApiError(408, "request_timeout", "the form took too long") from None
+    except ClientDisconnect:
+        raise ApiError(400, "invalid_value", "the form did not come to its end") from None
     return parse_qs(body.decode("utf-8", "replace")).get(name, [""])[0]
 
 
@@ -221,54 +253,3 @@ def _line(entry: dict[str, Any]) -> dict[str, str]:
         "event": str(entry.get("event", "")),
         "details": details,
     }
-
-
-class Sessions:
-    """Lets the operator in.
-
-    Parameters
-    ----------
-    token
-        The admin token, at least sixteen letters long.
-    clock
-        Seconds since 1970.
-
-    Examples
-    --------
-    >>> sessions = Sessions("a token of sixteen letters or more")
-    >>> sessions.is_token("guess"), sessions.is_session(sessions.new()), sessions.is_session("1.2")
-    (False, True, False)
-    """
-
-    def __init__(self, token: str, clock: Callable[[], float] = time.time) -> None:
-        check_token(token)
-        self._token = hashlib.sha256(token.encode()).digest()
-        self._key = hmac.digest(token.encode(), b"regionmarker console session", "sha256")
-        self._clock = clock
-        self._tries = float(_TRIES)
-        self._tried_at = clock()
-
-    def is_token(self, given: str) -> bool:
-        return hmac.compare_digest(hashlib.sha256(given.encode()).digest(), self._token)
-
-    def may_try(self) -> bool:
-        """Count one attempt to log in; false when there were too many lately."""
-        now = self._clock()
-        self._tries = min(float(_TRIES), self._tries + (now - self._tried_at) / _REFILL_SECONDS)
-        self._tried_at = now
-        if self._tries < 1.0:
-            return False
-        self._tries -= 1.0
-        return True
-
-    def new(self) -> str:
-        return self._signed(int(self._clock()) + LASTS_SECONDS)
-
-    def is_session(self, value: str) -> bool:
-        ends = value.partition(".")[0]
-        if not (ends.isascii() and ends.isdigit() and len(ends) <= 12):
-            return False
-        return hmac.compare_digest(self._signed(int(ends)).encode(), value.encode()) and self._clock() < int(ends)
-
-    def _signed(self, ends: int) -> str:
-        return f"{ends}.{hmac.new(self._key, str(ends).encode(), 'sha256').hexdigest()}"

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from regionmarker.gateway.admission import BUSY_BODY
 from regionmarker.gateway.dialects import Dialect, EmbeddingRequest, EncodedVector
 from regionmarker.gateway.errors import ApiError, Headers, bad_request
 from regionmarker.gateway.gateway import Gateway
 from regionmarker.gateway.marking import Marking
+from regionmarker.gateway.request_body import SMALL, ClientGoneError, decoded_bytes, find_header, read_body
 from regionmarker.gateway.served_key import KeyVersion
 from regionmarker.gateway.tenants import Tenant
 from regionmarker.vectors import Floats
@@ -29,6 +30,7 @@ _GONE = 499  # what metrics count where nobody waited for the answer
 _FEW = 64  # parts that are sent at once
 _PIECE = 1 << 19  # bytes sent at once where there are more
 _JSON = (b"content-type", b"application/json")
+_NO_ROOM = ("busy", "pushed_out", "patience", "bytes")
 
 
 @dataclass(slots=True)
@@ -49,6 +51,7 @@ class EmbeddingsEndpoint:
     def __init__(self, gateway: Gateway, dialect: Dialect) -> None:
         self._gateway = gateway
         self._dialect = dialect
+        self._one_large = asyncio.Lock()  # large bodies that come at once are parsed in as many turns of the loop
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; whatever happens, the client gets an answer of the one shape, or none because it left."""
@@ -60,6 +63,11 @@ class EmbeddingsEndpoint:
             await self._fail(send, context, error)
         except ClientGoneError:
             pass
+        except asyncio.CancelledError:
+            if not gateway.draining or context.sent:
+                raise
+            # The grace is over. Nobody waits for this task any more but the server, which would answer 500 by itself.
+            await self._fail(send, context, ApiError(503, "draining", "the gateway is about to stop", kind="draining"))
         except Exception:  # a bug has the one shape as well
             gateway.logger.error("internal error", request_id=context.id, exc_info=True)
             if context.sent:
@@ -80,14 +88,23 @@ class EmbeddingsEndpoint:
         context.headers = gateway.quotas.spend(tenant)
         if gateway.admission.is_full_for(tenant):
             await self._turn_away(tenant)
-        request = self._dialect.read_request(await self._body(scope, receive))
-        self._check(request, key, tenant)
-        with DisconnectWatch(receive) as watch:
-            # Its places are held until the answer is sent: what a slow reader has not read yet is memory, too.
-            async with gateway.admission.enter(tenant, len(request)):
-                parts = await self._answer(request, key, tenant)
-                watch.end()
-                await self._send(send, context, 200, parts)
+        with gateway.admission.hold_bytes(tenant) as held:
+            body = await read_body(scope, receive, gateway.settings, held)
+            if len(body) <= SMALL:
+                request = self._dialect.read_request(body)
+            else:
+                async with self._one_large:
+                    request = self._dialect.read_request(body)
+                    held.grow_to(decoded_bytes(request))
+                    await asyncio.sleep(0)  # others want their turn
+            del body
+            self._check(request, key, tenant)
+            with DisconnectWatch(receive) as watch:
+                # Its places are held until the answer is sent: what a slow reader has not read yet is memory, too.
+                async with gateway.admission.enter(tenant, len(request)):
+                    parts = await self._answer(request, key, tenant)
+                    watch.end()
+                    await self._send(send, context, 200, parts)
 
     async def _answer(self, request: EmbeddingRequest, key: KeyVersion, tenant: Tenant) -> list[EncodedVector]:
         gateway = self._gateway
@@ -124,49 +141,6 @@ class EmbeddingsEndpoint:
         if admission.is_full_for(tenant):
             raise admission.busy()
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        """Read the body, no further than it may be long and last."""
-        settings = self._gateway.settings
-        kind = find_header(scope, b"content-type").partition(b";")[0].strip().lower()
-        if kind not in (b"application/json", b""):
-            raise ApiError(415, "unsupported_media_type", "send the request as application/json")
-        if find_header(scope, b"content-encoding").lower() not in (b"", b"identity"):
-            raise ApiError(415, "unsupported_media_type", "send the request without compression")
-        length = find_header(scope, b"content-length")
-        if length.isdigit() and int(length) > settings.body_bytes:
-            raise self._too_large()
-        message = await receive()
-        if message["type"] == "http.request" and not message.get("more_body"):
-            chunks = [message.get("body", b"")]
-        else:
-            try:
-                async with asyncio.timeout(settings.read):
-                    chunks = await self._chunks(message, receive)
-            except TimeoutError:
-                raise ApiError(408, "request_timeout", "the body of the request took too long") from None
-        body = b"".join(chunks)
-        if len(body) > settings.body_bytes:
-            raise self._too_large()
-        return body
-
-    async def _chunks(self, message: Message, receive: Receive) -> list[bytes]:
-        chunks: list[bytes] = []
-        size = 0
-        while True:
-            if message["type"] != "http.request":
-                raise ClientGoneError
-            chunks.append(message.get("body", b""))
-            size += len(chunks[-1])
-            if size > self._gateway.settings.body_bytes:
-                raise self._too_large()
-            if not message.get("more_body"):
-                return chunks
-            message = await receive()
-
-    def _too_large(self) -> ApiError:
-        limit = self._gateway.settings.body_bytes
-        return ApiError(413, "request_too_large", f"the body of the request must have at most {limit} bytes")
-
     async def _fail(self, send: Send, context: RequestContext, error: ApiError) -> None:
         metrics = self._gateway.metrics
         if error.code == "upstream_invalid_response":
@@ -180,7 +154,7 @@ class EmbeddingsEndpoint:
             )  # fmt: skip
         ours = {name for name, _ in error.headers}
         context.headers = [pair for pair in context.headers if pair[0] not in ours] + error.headers
-        busy = error.kind in ("busy", "pushed_out", "patience")
+        busy = error.kind in _NO_ROOM
         await self._send(send, context, error.status, [BUSY_BODY if busy else error.body()])
 
     async def _send(self, send: Send, context: RequestContext, status: int, parts: Sequence[EncodedVector]) -> None:
@@ -201,10 +175,6 @@ class EmbeddingsEndpoint:
                 await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
             raise ClientGoneError from None
-
-
-class ClientGoneError(Exception):
-    """Nobody is there to answer to."""
 
 
 class DisconnectWatch:
@@ -247,21 +217,6 @@ class DisconnectWatch:
         self.end()
         if self._gone and kind is asyncio.CancelledError and self._task.uncancel() == 0:
             raise ClientGoneError from None
-
-
-def find_header(scope: Scope, name: bytes) -> bytes:
-    """Return a header's value, b"" without one.
-
-    Examples
-    --------
-    >>> find_header({"headers": [(b"host", b"here")]}, b"host")
-    b'here'
-    """
-    for key, value in scope["headers"]:
-        if key == name:
-            found: bytes = value
-            return found
-    return b""
 
 
 async def find_tenant(gateway: Gateway, scope: Scope) -> Tenant:

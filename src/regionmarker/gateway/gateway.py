@@ -6,16 +6,19 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from structlog.typing import FilteringBoundLogger
 
-from regionmarker.errors import InputError
+from regionmarker.errors import InputError, RegionMarkerError
 from regionmarker.gateway.admission import Admission
+from regionmarker.gateway.connections import Connections
 from regionmarker.gateway.drift import Canaries, DriftAlarms, RegionWatch, clean_vectors
 from regionmarker.gateway.logs import RecentErrors, make_logger
 from regionmarker.gateway.marking import Rollout
 from regionmarker.gateway.metrics import Metrics
+from regionmarker.gateway.operator import Operator
 from regionmarker.gateway.rate_limit import HeldRefusals, Quotas
 from regionmarker.gateway.served_key import KeyReloader, ServedKey, open_serving_key
 from regionmarker.gateway.settings import Settings, check_token
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from regionmarker.gateway.telemetry import Telemetry
 
 _PROBE_EVERY = 1.0  # seconds between two looks for an upstream that was not there
+_BEGIN_AGAIN = 5.0  # seconds after which a background job that failed begins again
 
 
 class Gateway:
@@ -59,6 +63,8 @@ class Gateway:
         Whether it was asked to stop: ``/readyz`` says 503, and every answer closes its connection.
     upstream_seen
         Whether the upstream has been reached once.
+    stop_failures
+        What could not be ended well, such as usage that was not written.
     """
 
     def __init__(
@@ -86,7 +92,13 @@ class Gateway:
         self.recent_errors = recent_errors
         self.key_reloader = key_reloader
         self.telemetry = telemetry
-        self.admission = admission = Admission(settings.capacity, settings.queue, settings.patience)
+        self.admission = admission = Admission(
+            settings.capacity, settings.queue, settings.patience, most_bytes=settings.bytes_in_flight
+        )
+        self.connections = Connections(settings, self.metrics.registry)
+        self.operator = None
+        if settings.admin_token:
+            self.operator = Operator(settings.admin_token, self.logger, self.metrics.registry)
         self.quotas = Quotas()
         self.held_refusals = HeldRefusals(settings.held_refusals)
         alarms = DriftAlarms(self.logger, self.metrics.registry)
@@ -95,10 +107,12 @@ class Gateway:
         self.rollout = Rollout(settings.unmarked, self.logger, self.metrics.registry, self.region_watch.see)
         self.metrics.in_flight.set_function(lambda: admission.in_flight)
         self.metrics.queued.set_function(lambda: admission.queued)
+        self.metrics.bytes_held.set_function(lambda: admission.bytes_held)
         self.models = (settings.model or upstream.model, *settings.aliases)
         self.started = datetime.now(UTC)
         self.draining = False
         self.upstream_seen = False
+        self.stop_failures: list[str] = []
         self._watch_model = watch_model
         self._tasks: list[asyncio.Future[None]] = []
 
@@ -119,10 +133,15 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.upstream.close()
-        await self.tenants.close()
+        closing: list[Callable[[], Awaitable[None]]] = [self.upstream.close, self.tenants.close]
         if self.telemetry is not None:
-            await asyncio.to_thread(self.telemetry.close)
+            closing.append(partial(asyncio.to_thread, self.telemetry.close))
+        for close in closing:  # each gets its turn, whatever becomes of the others
+            try:
+                await close()
+            except Exception as error:
+                self.stop_failures.append(str(error) if isinstance(error, RegionMarkerError) else type(error).__name__)
+                self.logger.error("stopping failed", reason=self.stop_failures[-1], exc_info=True)
 
     async def reload_key(self) -> None:
         if self.key_reloader is not None:
@@ -138,10 +157,14 @@ class Gateway:
         return self.metrics.text()
 
     async def _run(self, job: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await job()
-        except Exception:  # a job that dies must not die in silence
-            self.logger.error("background job failed", exc_info=True)
+        while True:
+            try:
+                await job()
+            except Exception:  # a job that dies in silence would be missed late
+                self.logger.error("background job failed, and begins again", exc_info=True)
+                await asyncio.sleep(_BEGIN_AGAIN)
+            else:
+                return
 
     async def _look_for_upstream(self) -> None:
         while not await self.upstream.is_there():
@@ -204,6 +227,6 @@ def _complainer(logger: FilteringBoundLogger) -> Callable[[Exception | None], No
         if error is None:
             logger.warning("the tenants database answers again")
         else:
-            logger.error("the tenants database does not answer", reason=str(error))
+            logger.error("the tenants database has trouble", reason=str(error))
 
     return complain

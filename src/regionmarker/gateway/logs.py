@@ -24,7 +24,7 @@ FIELDS = frozenset(
         "event", "level", "timestamp", "logger", "exception",
         "request_id", "tenant", "status", "code", "kind", "param", "inputs", "tokens", "seconds", "mode",
         "upstream", "attempt", "wait", "model", "host", "port", "path", "version", "key_id", "commitment",
-        "in_flight", "queued", "connections", "signal", "reason", "share", "count",
+        "in_flight", "queued", "connections", "signal", "reason", "share", "count", "address",
     }
 )  # fmt: skip
 _KEYLIKE = re.compile(r"(?i)\b(bearer\s+\S+|(sk|rm|key)[-_][a-z0-9_-]{8,})")

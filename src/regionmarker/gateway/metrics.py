@@ -50,6 +50,7 @@ class Metrics:
         )
         self.in_flight = Gauge("regionmarker_inflight_inputs", "Inputs under way.", registry=registry)
         self.queued = Gauge("regionmarker_queue_depth", "Inputs that wait for their turn.", registry=registry)
+        self.bytes_held = Gauge("regionmarker_inflight_bytes", "Bytes of requests that are held.", registry=registry)
         self.draining = Gauge("regionmarker_draining", "1 once the gateway was asked to stop.", registry=registry)
         self.key_info = Gauge("regionmarker_key_info", "The key in use.", ["key_id", "version"], registry=registry)
         # Finding a labelled child costs more than counting with it.

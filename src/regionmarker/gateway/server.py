@@ -1,25 +1,30 @@
 """The gateway as a process: starts listening, and on SIGTERM stops without dropping anything.
 
 SIGTERM: ``/readyz`` says 503 at once and every answer closes its connection; after ``drain_delay`` the door is closed;
-what is under way gets ``grace`` seconds; the exit code is 0. A second signal closes the door at once.
+what is under way gets ``grace`` seconds; the exit code is 0, unless something could not be ended well (usage that was
+not written). A second signal closes the door at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
+import resource
 import signal
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from types import FrameType
 
 import uvicorn
 
 from regionmarker.errors import OutsideError
 from regionmarker.gateway.app import make_app
+from regionmarker.gateway.client_protocol import ClientProtocol
 from regionmarker.gateway.gateway import Gateway
 from regionmarker.gateway.logs import Forwarding
 
@@ -27,6 +32,9 @@ _WATCHERS = 32
 """How often a listening socket is watched. libuv accepts one connection per watcher and turn of the loop, and under
 load a turn takes long: with one watcher, the last of 256 clients who come at once would wait until the others have
 gone."""
+
+_OTHER_FILES = 64  # the database, the key, the log, the loop's own
+_FEWEST = 16  # connections, however few files the system allows
 
 
 class Server(uvicorn.Server):
@@ -36,12 +44,15 @@ class Server(uvicorn.Server):
         settings = gateway.settings
         config = uvicorn.Config(
             make_app(gateway),
+            http=partial(ClientProtocol, limits=gateway.connections),  # type: ignore[arg-type]  # called like a class
+            ws="none",
+            proxy_headers=False,  # ours believes only those proxies that the operator trusts
             log_config=None,
             access_log=False,
             lifespan="on",
             server_header=False,
             timeout_graceful_shutdown=max(1, round(settings.grace)),
-            timeout_keep_alive=75,
+            timeout_keep_alive=settings.idle,  # type: ignore[arg-type]  # a part of a second will do
             backlog=2048,
         )
         super().__init__(config)
@@ -116,17 +127,43 @@ def bind(host: str, port: int) -> socket.socket:
     return listening
 
 
+def fit_descriptors(gateway: Gateway) -> None:
+    """Make room for as many connections as the settings allow; allow fewer where the system gives no more."""
+    settings = gateway.settings
+    others = settings.connections + _WATCHERS + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= settings.clients + others:
+        return
+    wanted = settings.clients + others
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if wanted > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    gateway.connections.most = max(_FEWEST, min(settings.clients, wanted - others))
+    if gateway.connections.most < settings.clients:
+        gateway.logger.warning(
+            "the system allows fewer open files than --clients needs", connections=gateway.connections.most
+        )
+
+
 def run(gateway: Gateway) -> None:
-    """Serve until asked to stop."""
+    """Serve until asked to stop; an OutsideError says that something could not be ended well."""
     listening = bind(gateway.settings.host, gateway.settings.port)
+    fit_descriptors(gateway)
     handler = Forwarding(gateway.logger)
     others = [logging.getLogger(name) for name in ("uvicorn", "aiohttp", "asyncio")]
     for other in others:
         other.addHandler(handler)
+    server = Server(gateway)
+    gc.collect()
+    gc.freeze()  # what is there now stays: to look through it takes a third of a second, in which nobody is served
     try:
-        Server(gateway).run(sockets=[listening])
+        server.run(sockets=[listening])
     finally:
         for other in others:
             other.removeHandler(handler)
         listening.close()
     gateway.logger.info("stopped")
+    failures = gateway.stop_failures or ["see its log"] * server.lifespan.error_occurred
+    if failures:
+        raise OutsideError(f"the gateway has stopped, but not well: {'; '.join(failures)}")

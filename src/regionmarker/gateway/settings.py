@@ -9,13 +9,20 @@ from regionmarker.errors import InputError
 
 EMBEDDINGS_ROUTE = "/v1/embeddings"
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+LOOPBACK_PROXIES = ("127.0.0.1", "::1")
 MOST_INPUTS = 2048
 """Inputs in one request, as OpenAI has it."""
 MOST_TOKENS = 8192
 """Tokens in one input."""
 MOST_TOKENS_IN_ALL = 300_000
 """Tokens in one request."""
+MOST_USER_LETTERS = 1024
+"""Letters of ``user``, which goes along with every part of a request."""
 LEAST_TOKEN_LETTERS = 16
+_ABOVE_ZERO = (
+    "body_bytes", "patience", "connect", "read", "total", "attempts", "connections", "grace", "clients",
+    "clients_per_address", "header_bytes", "header_count", "header_timeout", "idle",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,19 @@ class Settings:
         Further names that are answered with the same model.
     body_bytes
         The largest request body.
+    bytes_in_flight
+        Bytes of request bodies, and of the texts in them, that are held at once; one tenant may hold half of them.
+    clients, clients_per_address
+        Open connections, in all and from one address. Behind a trusted proxy an address is what the proxy says, and
+        has so many requests under way at once.
+    trusted_proxies
+        Addresses and networks of proxies whose ``X-Forwarded-For`` is believed.
+    header_bytes, header_count
+        The largest head of a request, and the most headers in it.
+    header_timeout
+        Seconds from a connection's start, or a request's first byte, until all headers are there.
+    idle
+        Seconds that a connection may be open between two requests.
     capacity
         Inputs under way at once, over all tenants.
     queue
@@ -91,6 +111,14 @@ class Settings:
     model: str | None = None
     aliases: tuple[str, ...] = ()
     body_bytes: int = 16 << 20
+    bytes_in_flight: int = 128 << 20
+    clients: int = 2048
+    clients_per_address: int = 512
+    trusted_proxies: tuple[str, ...] = LOOPBACK_PROXIES
+    header_bytes: int = 32 << 10
+    header_count: int = 100
+    header_timeout: float = 10.0
+    idle: float = 75.0
     capacity: int = 4096
     queue: int = 8192
     patience: float = 2.0
@@ -111,7 +139,12 @@ class Settings:
             )
         if not 0 <= self.port <= 65535:
             raise InputError(f"port must be 0 to 65535, but is {self.port}")
-        for name in ("body_bytes", "patience", "connect", "read", "total", "attempts", "connections", "grace"):
+        if self.bytes_in_flight < 2 * self.body_bytes:
+            raise InputError(
+                f"bytes_in_flight must be at least {2 * self.body_bytes}, two of the largest bodies, "
+                f"but is {self.bytes_in_flight}"
+            )
+        for name in _ABOVE_ZERO:
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} must be above 0, but is {getattr(self, name)}")
         for name in ("queue", "held_refusals", "drain_delay"):

@@ -161,3 +161,58 @@ def test_the_roster_shows_the_sums(database, engine, writer):
     writer.flush()
     (entry,) = accounts.all()
     assert (entry.requests, entry.inputs, entry.tokens) == (2, 3, 4)
+
+
+@pytest.mark.parametrize("number", [2**63, 10**400, -(2**70)])
+def test_one_number_does_not_end_accounting(engine, number):
+    told: list[str] = []
+    writer = UsageWriter(engine, every=NEVER, clock=lambda: A_DAY, complain=lambda error: told.append(str(error)))
+    writer.record("acme", requests=1, inputs=2, tokens=3)
+    writer.record("hostile", requests=1, inputs=2, tokens=number)
+    writer.record("zenith", requests=1, inputs=2, tokens=3)
+    writer.flush()
+    day = "2026-01-02"
+    assert rows(engine) == {("acme", day): (1, 2, 3), ("hostile", day): (1, 2, 0), ("zenith", day): (1, 2, 3)}
+    assert writer.set_aside == {("hostile", day, "tokens"): number}
+    assert len(told) == 1
+    assert "the tokens of tenant hostile on 2026-01-02 cannot be written and are set aside" in told[0]
+    writer.record("hostile", requests=1, inputs=1, tokens=1)
+    writer.close()
+    assert rows(engine)["hostile", day] == (2, 3, 1)
+
+
+def test_the_thread_outlives_a_number_that_cannot_be_written(engine):
+    aside = threading.Event()
+    writer = UsageWriter(engine, every=0.01, complain=lambda _: aside.set())
+    writer.record("acme", requests=1, inputs=1, tokens=2**63)
+    assert aside.wait(60)
+    assert writer._thread.is_alive()
+    writer.record("acme", requests=1, inputs=1, tokens=1)
+    writer.close()
+    assert list(rows(engine).values()) == [(2, 2, 1)]
+
+
+def test_a_batch_that_is_taken_apart_while_the_database_is_away_counts_once(engine):
+    """The parts have numbers of their own: what was written before the connection died is not written again."""
+    writer = UsageWriter(engine, every=NEVER, clock=lambda: A_DAY)
+    for name in ("acme", "zenith"):
+        writer.record(name, requests=1, inputs=2, tokens=3)
+    writer.record("hostile", requests=1, inputs=2, tokens=2**63)
+    dialect, times = engine.dialect, [0]
+    commit = dialect.do_commit
+
+    def failing(connection):
+        times[0] += 1
+        if times[0] == 3:
+            commit(connection)
+            raise sa.exc.OperationalError("COMMIT", {}, Exception("the connection is gone"))
+        return commit(connection)
+
+    dialect.do_commit = failing
+    try:
+        with pytest.raises(OutsideError, match="the connection is gone"):
+            writer.flush()
+        writer.close()
+    finally:
+        dialect.do_commit = commit
+    assert set(rows(engine).values()) == {(1, 2, 3), (1, 2, 0)}

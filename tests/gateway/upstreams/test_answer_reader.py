@@ -170,3 +170,18 @@ def test_blocks_are_marked_as_they_come():
     reader = AnswerReader(len(rows), WIDTH, lambda block, first: seen.append(first) or [b""] * len(block))
     reader.feed(body[: len(body) // 2])
     assert seen == [0]
+
+
+def test_what_is_not_a_vector_is_not_parsed_without_bounds():
+    """A hundred megabytes of items without vectors would be parsed at once, in seconds in which nobody is served."""
+    reader = AnswerReader(2048, 1536, lambda rows, first: [row.tobytes() for row in rows])
+    reader.feed(b'{"data":[')
+
+    def feed() -> None:
+        for _ in range(200):
+            reader.feed(b'{"embedding":0,"index":0},' * 4000)
+
+    with pytest.raises(ApiError, match="bytes beside its vectors") as failure:
+        feed()
+    assert failure.value.kind == "too_large"
+    assert reader._size < 4 << 20

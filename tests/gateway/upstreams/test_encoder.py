@@ -92,3 +92,17 @@ def test_a_bad_spec_is_explained(spec, message):
 
 def test_any_encoder_object_will_do():
     assert EncoderUpstream(load_encoder("wordllama")).model == "wordllama"
+
+
+@pytest.mark.parametrize("number", [2**63, -1, np.int64(7)])
+def test_one_number_of_an_encoder_does_not_end_accounting(serve, wordllama, number):
+    class Counting:
+        name = "mine"
+        encode = staticmethod(wordllama.encode)
+
+        def count_tokens(self, texts):
+            return number
+
+    serving = serve(source=EncoderUpstream(Counting()))
+    expected = 7 if number == 7 else 0
+    assert serving.post("a text", model="mine").json()["usage"]["prompt_tokens"] == expected

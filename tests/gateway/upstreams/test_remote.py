@@ -273,6 +273,18 @@ def test_unusual_but_right_answers_are_served(serve, upstream, key_marker, reply
     np.testing.assert_array_equal(rows_of(serving.post(TEXTS)), key_marker.transform(vectors_of(TEXTS)))
 
 
+@pytest.mark.parametrize("number", [2**63, 2**64, 10**400, 2**31, -1])
+def test_one_number_of_the_upstream_does_not_end_accounting(serve, upstream, key_marker, number):
+    """What nobody can have counted is not counted; the vectors are good, and are served."""
+    serving = serve()
+    upstream.always = altered(lambda answer: {**answer, "usage": {"prompt_tokens": number, "total_tokens": number}})
+    response = serving.post(TEXTS)
+    np.testing.assert_array_equal(rows_of(response), key_marker.transform(vectors_of(TEXTS)))
+    assert response.json()["usage"] == {"prompt_tokens": 0, "total_tokens": 0}
+    assert serving.metric("regionmarker_upstream_invalid_total", kind="usage") == 1
+    assert serving.post([[1, 2, 3], [4, 5]]).json()["usage"]["prompt_tokens"] == 5  # here they are known
+
+
 def test_a_dripping_upstream_is_given_up_in_time(serve, upstream):
     serving = serve(total=1.0)
     upstream.always = drip
@@ -388,6 +400,104 @@ def test_a_servers_own_limit_is_learnt(serve, upstream, key_marker, sentences, s
     upstream.requests.clear()
     assert serving.post(texts).status_code == 200
     assert max(len(question["input"]) for question in upstream.requests) <= 24  # asked right the second time
+
+
+def asked(upstream) -> list[int]:
+    """How many inputs the upstream was asked for, request by request since the last look."""
+    counts = [len(question["input"]) for question in upstream.requests]
+    upstream.requests.clear()
+    return counts
+
+
+BAD = "this one is bad"
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(413, "no"), (400, "a batch of nonsense"), (422, "batch size 7 > 6"), (400, "see encoding_format"), (422, "bad")],
+)
+def test_one_refused_request_degrades_nobody(serve, upstream, sentences, status, said):
+    """A client's bad text is that client's 400, whatever the upstream says about it; nobody else notices."""
+
+    async def picky(stub, writer, question):
+        if BAD in question["input"]:
+            stub.write(writer, status, json.dumps({"message": said}).encode())
+        else:
+            await stub.good(writer, question)
+
+    serving = serve()
+    upstream.always = picky
+    for place in (0, 1, 50, 99):
+        texts = [BAD if number == place else text for number, text in enumerate(sentences[:100])]
+        error_of(serving.post(texts), 400, "upstream_refused")
+        eventually(serving.is_at_rest, "rest")
+        assert len(asked(upstream)) <= 24  # it was looked for, not asked for over and over
+    assert serving.post(sentences[:100]).status_code == 200
+    assert asked(upstream) == [100]
+    assert serving.post(sentences[:100]).status_code == 200
+    assert all("encoding_format" in question for question in upstream.requests)
+
+
+def test_a_limit_that_was_learnt_is_forgotten_when_the_server_is_mended(serve, upstream, sentences):
+    serving = serve()
+    now = [0.0]
+    serving.gateway.upstream._limits._clock = lambda: now[0]
+    upstream.always = limited(24, 422, "batch size 100 > maximum allowed batch size 24")
+    assert serving.post(sentences[:100]).status_code == 200
+    assert asked(upstream) == [100, 24, 24, 24, 24, 4]
+    assert serving.post(sentences[:100]).status_code == 200
+    assert max(asked(upstream)) == 24
+    upstream.always = None
+    now[0] += 299
+    serving.post(sentences[:100])
+    assert max(asked(upstream)) <= 24
+    now[0] += 2
+    serving.post(sentences[:100])
+    assert asked(upstream) == [100]
+
+
+def test_a_limit_of_bytes_is_no_limit_of_inputs(serve, upstream, sentences):
+    async def small(stub, writer, question):
+        if sum(map(len, question["input"])) > 130_000:
+            stub.write(writer, 413, b"length limit exceeded")
+        else:
+            await stub.good(writer, question)
+
+    serving = serve()
+    upstream.always = small
+    long = [f"{letter} " * 30_000 for letter in "abcd"]
+    assert serving.post(long).status_code == 200
+    assert asked(upstream) == [4, 2, 2]
+    assert serving.post(sentences[:100]).status_code == 200
+    assert asked(upstream) == [100]
+    assert serving.post(long).status_code == 200
+    assert asked(upstream) == [2, 2]
+
+
+def test_the_health_probe_follows_no_redirect_to_another_host(serve):
+    other = StubUpstream()
+    try:
+        serving = serve()
+
+        async def redirect(reader, writer):
+            await reader.readuntil(b"\r\n\r\n")
+            seen.append(1)
+            where = f"http://127.0.0.1:{other.port}/stolen"
+            writer.write(f"HTTP/1.1 302 Found\r\nlocation: {where}\r\ncontent-length: 0\r\n\r\n".encode())
+            writer.close()
+            await writer.wait_closed()
+
+        seen: list[int] = []
+        probed = other.call(asyncio.start_server(redirect, "127.0.0.1", 0))
+        port = probed.sockets[0].getsockname()[1]
+        serving.gateway.upstream._endpoint = f"http://127.0.0.1:{port}/v1/embeddings"
+        opened = other.open
+        assert serving.call(serving.gateway.upstream.is_there())
+        assert seen == [1]
+        assert other.open == opened  # nobody came, and so no API key
+        other.loop.call_soon_threadsafe(probed.close)
+    finally:
+        other.stop()
 
 
 def test_one_failing_part_fails_the_whole(serve, upstream, sentences):

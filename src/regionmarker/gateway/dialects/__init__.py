@@ -56,7 +56,7 @@ class Dialect(Protocol):
     structs: Sequence[type]
     """What the OpenAPI document lists as its schemas."""
 
-    def read_request(self, body: bytes) -> EmbeddingRequest:
+    def read_request(self, body: bytes | bytearray) -> EmbeddingRequest:
         """Read and check a request's body; raise an ``ApiError`` that says what is wrong with it."""
 
     def format_of(self, request: EmbeddingRequest) -> VectorFormat:

@@ -22,7 +22,13 @@ from msgspec import Meta
 
 from regionmarker.gateway.dialects import EmbeddingRequest, EncodedVector, VectorFormat
 from regionmarker.gateway.errors import ApiError, bad_request
-from regionmarker.gateway.settings import EMBEDDINGS_ROUTE, MOST_INPUTS, MOST_TOKENS, MOST_TOKENS_IN_ALL
+from regionmarker.gateway.settings import (
+    EMBEDDINGS_ROUTE,
+    MOST_INPUTS,
+    MOST_TOKENS,
+    MOST_TOKENS_IN_ALL,
+    MOST_USER_LETTERS,
+)
 from regionmarker.vectors import Floats
 
 route = EMBEDDINGS_ROUTE
@@ -43,7 +49,7 @@ class Request(msgspec.Struct, forbid_unknown_fields=True):
     model: str
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Annotated[int, Meta(ge=1)] | msgspec.UnsetType = msgspec.UNSET
-    user: str | msgspec.UnsetType = msgspec.UNSET
+    user: Annotated[str, Meta(max_length=MOST_USER_LETTERS)] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Embedding(msgspec.Struct, forbid_unknown_fields=True):
@@ -123,7 +129,7 @@ def request_schema(models: Sequence[str], width: int) -> dict[str, Any]:
 # ---- requests
 
 
-def read_request(body: bytes) -> EmbeddingRequest:
+def read_request(body: bytes | bytearray) -> EmbeddingRequest:
     """Read and check a request's body.
 
     Examples

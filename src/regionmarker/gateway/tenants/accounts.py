@@ -25,6 +25,7 @@ from regionmarker.gateway.tenants import Mode
 from regionmarker.gateway.tenants.database import (
     UNITS,
     api_keys,
+    console_logouts,
     explained,
     open_database,
     reading,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _SHAPE = re.compile(r"rm-([0-9a-f]{16})-[A-Za-z0-9_-]{43}")
 _NOBODY = "0" * 64
+_LONGEST_SESSION = 24 * 3600  # seconds
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 MODES: tuple[str, ...] = get_args(Mode)
 
@@ -206,6 +208,20 @@ class Accounts:
             used = connection.execute(sa.select(usage.c.tenant, *totals).group_by(usage.c.tenant)).mappings().all()
         sums = {row["tenant"]: row for row in used}
         return [_account(row, [key for key in keys if key["tenant"] == row["name"]], sums) for row in rows]
+
+    def end_session(self, session: str, ends: int) -> None:
+        """Note that a session of the console has ended, which else would last until ``ends``."""
+        with explained(self.engine), writing(self.engine) as connection:
+            connection.execute(sa.delete(console_logouts).where(console_logouts.c.ends < ends - _LONGEST_SESSION))
+            known = sa.select(console_logouts.c.session).where(console_logouts.c.session == session)
+            if connection.execute(known).scalar() is None:
+                connection.execute(sa.insert(console_logouts).values(session=session, ends=ends))
+
+    def has_ended(self, session: str) -> bool:
+        """Say whether a session of the console was ended, at whichever replica."""
+        known = sa.select(console_logouts.c.session).where(console_logouts.c.session == session)
+        with explained(self.engine), reading(self.engine) as connection:
+            return connection.execute(known).scalar() is not None
 
 
 def check_name(name: str) -> None:

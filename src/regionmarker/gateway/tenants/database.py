@@ -5,6 +5,7 @@
     api_keys                 a tenant's API keys: a public id and the SHA-256 of the whole key, never the key
     usage                    requests, inputs and tokens, by tenant and day (UTC)
     usage_writers            the last batch of usage that each gateway has written, so that none counts twice
+    console_logouts          sessions of the console that were ended before their time
 
 The same tables in SQLite and in PostgreSQL. They are made in one transaction under a lock, so that gateways that start
 at the same moment on an empty database do not trip over each other.
@@ -69,6 +70,13 @@ usage_writers = sa.Table(
     sa.Column("writer", sa.String(32), primary_key=True),
     sa.Column("batch", sa.BigInteger, nullable=False),
     sa.Column("day", sa.String(10), nullable=False),
+)
+
+console_logouts = sa.Table(
+    "console_logouts",
+    metadata,
+    sa.Column("session", sa.String(32), primary_key=True),
+    sa.Column("ends", sa.BigInteger, nullable=False),  # seconds since 1970: nobody need remember it longer
 )
 
 

@@ -116,14 +116,15 @@ class DatabaseLookup:
         self.usage.record(tenant, requests=requests, inputs=inputs, tokens=tokens)
 
     async def close(self) -> None:
-        """Write the last usage, if the database lets us, and let go of it."""
+        """Write the last usage and let go of the database; an OutsideError says that the last counts are lost."""
         loop = asyncio.get_running_loop()
         try:
             await loop.run_in_executor(None, self.usage.close)
         except OutsideError as error:
-            self._complain(error)  # the last counts are lost; shutting down must go on
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        self.engine.dispose()
+            raise OutsideError(f"the last usage was not written: {error}") from None
+        finally:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self.engine.dispose()
 
     def abandon(self) -> None:
         """Let go of everything where no event loop runs yet; nothing was counted."""

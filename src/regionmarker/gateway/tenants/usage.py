@@ -4,13 +4,16 @@ A gateway must not wait for a database to count. So counts gather in memory, and
 has gathered as one numbered batch. The number is written in the same transaction: when a connection dies at the moment
 of committing, nobody knows whether the batch was written, and writing it again under the same number settles it.
 A gateway that is killed loses what gathered since its last batch, a few seconds.
+
+A batch that the database refuses for what is in it would be refused for ever. It is taken apart, every count on its
+own, and the one that cannot be written is set aside and complained about; all others are written.
 """
 
 from __future__ import annotations
 
 import secrets
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 EVERY_SECONDS = 2.0
 _WRITERS_KEPT = timedelta(days=7)
 
+_REFUSED = (sa.exc.DataError, sa.exc.IntegrityError, ArithmeticError, ValueError, TypeError)
+"""What is about the counts, whichever driver says so; anything else is about the database."""
 Counts = Counter[tuple[str, str, str]]  # (tenant, day, unit) -> count
 
 
@@ -39,7 +44,8 @@ class UsageWriter:
     every
         Seconds between batches.
     complain
-        Called once when writing begins to fail, and with ``None`` when it works again.
+        Called once when writing begins to fail, and with ``None`` when it works again; and for every count that is set
+        aside.
     clock
         Says what day it is.
     """
@@ -57,6 +63,9 @@ class UsageWriter:
         self._batch = 0
         self._gathered: Counts = Counter()
         self._pending: Counts = Counter()  # a batch that has its number and may or may not have been written
+        self._apart: deque[Counts] = deque()  # parts of a batch that could not be written as a whole
+        self.set_aside: Counts = Counter()
+        """What cannot be written at all."""
         self._lock = threading.Lock()  # guards what gathers
         self._flushing = threading.Lock()  # one batch at a time
         self._failing = False
@@ -69,14 +78,18 @@ class UsageWriter:
         day = self._clock().date().isoformat()
         with self._lock:
             for unit, count in zip(UNITS, (requests, inputs, tokens), strict=True):
-                self._gathered[tenant, day, unit] += count
+                self._gathered[tenant, day, unit] += int(count)
 
     def flush(self) -> None:
-        """Write what has gathered; what cannot be written is kept, and counts once however often it is tried."""
+        """Write what has gathered; what cannot be written now is kept, and counts once however often it is tried."""
         with self._flushing:
             while self._take():
-                with explained(self._engine), writing(self._engine) as connection:
-                    self._write(connection)
+                with explained(self._engine):
+                    try:
+                        with writing(self._engine) as connection:
+                            self._write(connection)
+                    except _REFUSED as error:
+                        self._take_apart(error)
                 self._pending = Counter()
 
     def close(self) -> None:
@@ -88,10 +101,23 @@ class UsageWriter:
     def _take(self) -> bool:
         """Give the next batch its number, unless the last one is still open."""
         if not self._pending:
-            with self._lock:
-                self._pending, self._gathered = self._gathered, Counter()
+            if self._apart:
+                self._pending = self._apart.popleft()
+            else:
+                with self._lock:
+                    self._pending, self._gathered = self._gathered, Counter()
             self._batch += 1
         return bool(self._pending)
+
+    def _take_apart(self, error: Exception) -> None:
+        """Try the counts of a batch one by one; set one aside that stands alone already. Nothing of it was written."""
+        if len(self._pending) > 1:
+            self._apart += [Counter({place: count}) for place, count in sorted(self._pending.items())]
+            return
+        self.set_aside.update(self._pending)
+        for tenant, day, unit in self._pending:
+            what = f"the {unit} of tenant {tenant or '(default)'} on {day} cannot be written and are set aside"
+            self._complain(OutsideError(f"{what}: {type(error).__name__}"))
 
     def _write(self, connection: Connection) -> None:
         today = self._clock().date()
@@ -117,9 +143,9 @@ class UsageWriter:
         while not self._stop.wait(self._every):
             try:
                 self.flush()
-            except OutsideError as error:
+            except Exception as error:  # noqa: BLE001 - a thread that ends would end the accounts
                 if not self._failing:
-                    self._complain(error)
+                    self._complain(error if isinstance(error, OutsideError) else OutsideError(type(error).__name__))
                 self._failing = True
             else:
                 if self._failing:

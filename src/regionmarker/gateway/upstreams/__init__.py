@@ -25,6 +25,10 @@ The block may be used again for the next rows.
 """
 
 
+MOST_COUNTED = 2**31 - 1
+"""Tokens that one answer may have cost: what is beyond is a mistake, and must not reach anyone's account."""
+
+
 class UpstreamAnswer(NamedTuple):
     """An upstream's whole answer, marked and encoded."""
 

@@ -19,7 +19,7 @@ import pybase64
 
 from regionmarker.gateway.dialects import EncodedVector
 from regionmarker.gateway.errors import invalid_answer
-from regionmarker.gateway.upstreams import MarkBlock
+from regionmarker.gateway.upstreams import MOST_COUNTED, MarkBlock
 from regionmarker.vectors import Floats
 
 BLOCK = 64
@@ -32,6 +32,7 @@ _QUOTE = ord('"')
 _CLOSING = {_QUOTE: b'"', ord("["): b"]"}
 _NUMBER_BYTES = 32  # of one number as text, at the most that anyone writes
 _OTHER_BYTES = 1 << 16
+_ITEM_BYTES = 1024  # around one vector
 
 
 class _Usage(msgspec.Struct):
@@ -80,6 +81,8 @@ class AnswerReader:
         self.count = count
         self.width = width
         self.tokens: int | None = None
+        self.miscounted = False
+        """Whether the answer counts tokens as nobody can; its vectors may be good all the same."""
         self.model: str | None = None
         self._mark_block = mark_block
         self._rows = np.empty((min(count, BLOCK), width), dtype=np.float32)
@@ -94,6 +97,8 @@ class AnswerReader:
         self._coded_bytes = 4 * -(-4 * width // 3) + 2  # of a vector in base64, with its quotes
         self._longest = width * _NUMBER_BYTES + 1024  # bytes of one vector, with what stands around it
         self._limit = count * self._longest + _OTHER_BYTES
+        self._rest = 0  # bytes that are no vector's
+        self._most_rest = count * _ITEM_BYTES + _OTHER_BYTES  # what is parsed as a whole in the end
 
     def feed(self, chunk: bytes) -> None:
         self._size += len(chunk)
@@ -110,6 +115,7 @@ class AnswerReader:
                     kept = found.start()
                     break
                 self._skeleton += (buffer[done:value], b"%d " % self._seen)
+                self._rest += value - done
                 self._add(view[value:end])
                 done = end
             self._decode()
@@ -117,6 +123,9 @@ class AnswerReader:
             kept = self._understood(done)
         if kept > done:
             self._skeleton.append(buffer[done:kept])
+            self._rest += kept - done
+            if self._rest > self._most_rest:
+                raise invalid_answer("too_large", f"the upstream's answer has {self._rest} bytes beside its vectors")
         del buffer[:kept]
         if len(buffer) > self._longest:  # it would be looked through again with every chunk
             raise invalid_answer(
@@ -142,7 +151,9 @@ class AnswerReader:
             raise invalid_answer("structure", "the upstream's answer does not hold one vector in each embedding")
         self.model = answer.model
         if answer.usage is not None:
-            self.tokens = max(answer.usage.prompt_tokens or answer.usage.total_tokens or 0, 0)
+            tokens = answer.usage.prompt_tokens or answer.usage.total_tokens or 0
+            self.miscounted = not 0 <= tokens <= MOST_COUNTED
+            self.tokens = None if self.miscounted else tokens
         return [self._served[places[index]] for index in range(self.count)]
 
     def _end(self, value: int) -> int:

@@ -11,7 +11,7 @@ from regionmarker.errors import InputError, RegionMarkerError
 from regionmarker.gateway.dialects import EmbeddingRequest, EncodedVector
 from regionmarker.gateway.errors import ApiError, bad_request, invalid_answer
 from regionmarker.gateway.metrics import Metrics
-from regionmarker.gateway.upstreams import MarkBlock, UpstreamAnswer
+from regionmarker.gateway.upstreams import MOST_COUNTED, MarkBlock, UpstreamAnswer
 from regionmarker.gateway.upstreams.answer_reader import BLOCK
 from regionmarker.vectors import Encoder, Floats
 
@@ -61,7 +61,11 @@ class EncoderUpstream:
         return UpstreamAnswer(vectors, tokens)
 
     def _encode(self, texts: Any) -> tuple[Floats, int]:
-        return self._encoder.encode(texts), self._count(texts)
+        rows, tokens = self._encoder.encode(texts), int(self._count(texts))
+        if not 0 <= tokens <= MOST_COUNTED:
+            self._metrics.upstream_invalid.labels("usage").inc()
+            tokens = 0
+        return rows, tokens
 
     async def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)

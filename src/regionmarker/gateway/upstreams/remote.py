@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +14,7 @@ import orjson
 
 from regionmarker.crypto.secret import Secret
 from regionmarker.encoders.http_messages import endpoint_of, redact, seconds_to_wait, server_message
+from regionmarker.encoders.learned_limits import Cause, LearnedLimits, cause_of, largest, part_size, parts_of
 from regionmarker.errors import InputError
 from regionmarker.gateway.dialects import EmbeddingRequest
 from regionmarker.gateway.errors import ApiError, invalid_answer, retry_headers
@@ -30,6 +31,7 @@ _REFUSAL_BYTES = 1 << 16
 _READ_BYTES = 1 << 20
 _LARGE_BODY = 1 << 20
 _PARTS_AT_ONCE = 8
+_AskPart = Callable[[int, int], Awaitable[UpstreamAnswer]]  # for the inputs from the first to behind the last
 
 
 class RemoteUpstream:
@@ -60,10 +62,10 @@ class RemoteUpstream:
         self._settings = settings
         self._metrics = metrics
         self._key = Secret(api_key.strip().encode())
-        self._batch = settings.batch or kind.batch
-        self._base64 = kind.base64
+        self._limits = LearnedLimits(settings.batch or kind.batch, base64=kind.base64)
         self._retrier = Retrier(settings.attempts, RetryBudget(), metrics.upstream_retries.inc)
         self._session: aiohttp.ClientSession | None = None
+        self._one_large = asyncio.Lock()
 
     async def start(self) -> None:
         headers = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
@@ -85,7 +87,9 @@ class RemoteUpstream:
         """Ask for a page that costs nothing; any answer but a server's error will do."""
         parts = urlsplit(self._endpoint)
         try:
-            async with self._opened().get(f"{parts.scheme}://{parts.netloc}{self._kind.health}") as response:
+            page = f"{parts.scheme}://{parts.netloc}{self._kind.health}"
+            # A redirect is an answer. Followed, it would take the API key to whatever host it names.
+            async with self._opened().get(page, allow_redirects=False) as response:
                 return response.status < 500
         except (aiohttp.ClientError, TimeoutError, OSError):
             return False
@@ -93,9 +97,31 @@ class RemoteUpstream:
     async def embed(self, request: EmbeddingRequest, width: int, mark_block: MarkBlock) -> UpstreamAnswer:
         """Ask for all inputs, in as many requests as the server's limit makes necessary."""
         deadline = asyncio.get_running_loop().time() + self._settings.total
+
+        async def ask(first: int, last: int) -> UpstreamAnswer:
+            inputs, base64 = request.inputs[first:last], self._limits.base64
+            try:
+                return await self._retrier.run(
+                    lambda: self._ask(request, inputs, width, mark_block, first, base64), deadline
+                )
+            except ApiError as error:
+                if not (base64 and _cause(error, inputs, base64=True) == "base64"):
+                    raise
+            answer = await self._retrier.run(
+                lambda: self._ask(request, inputs, width, mark_block, first, False), deadline
+            )
+            self._limits.learn("base64", 0, 0)
+            return answer
+
+        async def ask_fitting(first: int, last: int) -> UpstreamAnswer:
+            return await self._fitting(ask, request.inputs, first, last)
+
         try:
             async with asyncio.timeout_at(deadline):
-                return await self._split(request, 0, len(request), width, mark_block, deadline)
+                bounds = self._limits.bounds(request.inputs)
+                if len(bounds) == 1:
+                    return await self._fitting(ask, request.inputs, 0, len(request))
+                return await self._together(ask_fitting, bounds)
         except TimeoutError:
             raise ApiError(
                 504, "upstream_timeout", f"the upstream took more than {self._settings.total:g} s", headers=_NO_RETRY,
@@ -106,19 +132,14 @@ class RemoteUpstream:
         if self._session is not None:
             await self._session.close()
 
-    async def _split(
-        self, request: EmbeddingRequest, first: int, last: int, width: int, mark_block: MarkBlock, deadline: float
-    ) -> UpstreamAnswer:
-        """Ask for inputs ``first`` to ``last``; in parts, when they are more than one request holds."""
-        if last - first <= self._batch:
-            return await self._whole(request, first, last, width, mark_block, deadline)
+    async def _together(self, ask: _AskPart, bounds: Sequence[tuple[int, int]]) -> UpstreamAnswer:
+        """Ask for parts, a few at once, and join them in order; the first that fails ends the others."""
         turns = asyncio.Semaphore(_PARTS_AT_ONCE)
 
-        async def part(start: int, end: int) -> UpstreamAnswer:
+        async def part(first: int, last: int) -> UpstreamAnswer:
             async with turns:
-                return await self._whole(request, start, end, width, mark_block, deadline)
+                return await ask(first, last)
 
-        bounds = [(start, min(start + self._batch, last)) for start in range(first, last, self._batch)]
         tasks = [asyncio.ensure_future(part(*bound)) for bound in bounds]
         try:
             answers = await asyncio.gather(*tasks)
@@ -130,30 +151,42 @@ class RemoteUpstream:
         vectors = [vector for answer in answers for vector in answer.vectors]
         return UpstreamAnswer(vectors, sum(answer.tokens for answer in answers))
 
-    async def _whole(
-        self, request: EmbeddingRequest, first: int, last: int, width: int, mark_block: MarkBlock, deadline: float
-    ) -> UpstreamAnswer:
-        """Ask for inputs that should fit one request; learn from the server if they do not."""
-        inputs, base64 = request.inputs[first:last], self._base64
+    async def _fitting(self, ask: _AskPart, inputs: Sequence[Sized], first: int, last: int) -> UpstreamAnswer:
+        """Ask for inputs that should fit one request; find out whether fewer would, where the server says no."""
         try:
-            return await self._retrier.run(lambda: self._ask(request, inputs, width, mark_block, first), deadline)
+            return await ask(first, last)
         except ApiError as error:
-            if base64 and wants_no_base64(error):
-                self._base64 = False
-            elif len(inputs) > 1 and is_too_large(error):
-                self._batch = min(self._batch, (len(inputs) + 1) // 2)
-            else:
+            cause, size = _cause(error, inputs[first:last]), part_size(error.message, last - first)
+            if cause is None:
                 raise
-        return await self._split(request, first, last, width, mark_block, deadline)
+        while True:  # until the server takes the first part, or refuses an input for itself
+            try:
+                head = await ask(first, first + size)
+                break
+            except ApiError as error:
+                cause = _cause(error, inputs[first : first + size])
+                if cause is None:
+                    raise
+                size = part_size(error.message, size)
+        bounds = parts_of(first, last, size)
+        rest = await self._together(ask, bounds[1:])
+        self._limits.learn(cause, size, largest(inputs, bounds))
+        return UpstreamAnswer(head.vectors + rest.vectors, head.tokens + rest.tokens)
 
     async def _ask(
-        self, request: EmbeddingRequest, inputs: Sequence[object], width: int, mark_block: MarkBlock, first: int
+        self,
+        request: EmbeddingRequest,
+        inputs: Sequence[Sized],
+        width: int,
+        mark_block: MarkBlock,
+        first: int,
+        base64: bool,
     ) -> UpstreamAnswer:
         loop = asyncio.get_running_loop()
         started, outcome = loop.time(), "cancelled"
         reader = AnswerReader(len(inputs), width, lambda rows, row: mark_block(rows, first + row))
         try:
-            await self._post(self._body(request, inputs), inputs, reader)
+            await self._post(await self._body(request, inputs, base64), inputs, reader)
             vectors = reader.finish()
             if self._kind.names_model and reader.model not in (None, self.model):
                 raise invalid_answer("model", "the upstream answered with another model than it was asked for")
@@ -164,8 +197,10 @@ class RemoteUpstream:
         finally:
             self._metrics.asked(self.name, outcome, loop.time() - started)
         tokens = reader.tokens
+        if reader.miscounted:
+            self._metrics.upstream_invalid.labels("usage").inc()
         if tokens is None:
-            tokens = sum(map(len, inputs)) if request.in_tokens else 0  # type: ignore[arg-type]
+            tokens = sum(map(len, inputs)) if request.in_tokens else 0
         return UpstreamAnswer(vectors, tokens)
 
     async def _post(self, body: bytes, inputs: Sequence[object], reader: AnswerReader) -> None:
@@ -197,13 +232,18 @@ class RemoteUpstream:
         async for chunk in response.content.iter_any():
             reader.feed(chunk)
 
-    def _body(self, request: EmbeddingRequest, inputs: Sequence[object]) -> bytes:
+    async def _body(self, request: EmbeddingRequest, inputs: Sequence[Sized], base64: bool) -> bytes:
         asked: dict[str, object] = {"model": self.model, "input": inputs}
-        if self._base64:
+        if base64:
             asked["encoding_format"] = "base64"
         if request.user is not None:
             asked["user"] = request.user
-        return orjson.dumps(asked)
+        if sum(map(len, inputs)) <= _LARGE_BODY:
+            return orjson.dumps(asked)
+        async with self._one_large:  # large ones that come at once are written in as many turns of the loop
+            body = orjson.dumps(asked)
+            await asyncio.sleep(0)
+        return body
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -252,14 +292,11 @@ def _overloaded(status: int, code: str, message: str, headers: Mapping[str, str]
     return error
 
 
-def is_too_large(error: ApiError) -> bool:
-    """Say whether the upstream would take fewer inputs at a time: TEI takes 32, and says so with 413 or 422."""
-    return error.code == "upstream_refused" and ("batch" in error.message.lower() or error.kind == "413")
-
-
-def wants_no_base64(error: ApiError) -> bool:
-    """Say whether the upstream does not know base64, or not even the field."""
-    return error.code == "upstream_refused" and "encoding_format" in error.message
+def _cause(error: ApiError, inputs: Sequence[Sized], *, base64: bool = False) -> Cause | None:
+    """Return what a refusal may be about, other than what the client sent."""
+    if error.code != "upstream_refused":
+        return None
+    return cause_of(int(error.kind), error.message, inputs, base64=base64)
 
 
 def _unreachable(error: Exception, settings: Settings) -> ApiError:
