@@ -5,7 +5,7 @@
 
     [[block]]                      every block is a product; a grid may hold several
     corpora = ["sst2"]
-    provider = "stored:mpnet768"   or an encoder spec
+    provider = "stored:mpnet768"   or "stored:mpnet768+nomic768,crowded=0.75", or an encoder spec
     defenses = ["none", "regionmarker:strength={strength}"]
     attacks = ["none", "shift:100", ["shift:100", "truncate:2/3"]]
     stealers = ["head:@minilm"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from regionmarker.benchmark.corpora import STORED, Corpus
+from regionmarker.benchmark.corpora import Corpus, ProviderEncoder
 from regionmarker.benchmark.grid.cell import PROVIDER, Cell, CorpusId, expand
 from regionmarker.benchmark.grid.inputs import GridInputs
 from regionmarker.benchmark.protocols import Defense, Stealer, StolenData
@@ -169,11 +169,15 @@ class CellParts:
         return self.clean(cell) if cell.suspect == PROVIDER else self.encoder(cell, cell.suspect)
 
     def clean(self, cell: Cell) -> LookupEncoder:
+        """Return the unmarked provider; texts that nobody stored need the provider itself, if the grid names it."""
         corpus, spec = self.corpus(cell), self._spec(cell.provider)
-        if spec.startswith(STORED):  # texts that nobody stored need the provider itself, if the grid names it
-            spec = self.inputs.encoders.get(spec.removeprefix(STORED), "")
-        load = (lambda: self._plain_encoder(spec)) if spec else None
-        return LookupEncoder(cell.provider, corpus.all_texts, corpus.all_clean, load)
+        specs = [spec] if corpus.stored is None else [self.inputs.encoders.get(part) for part in corpus.stored.parts]
+
+        def load() -> Encoder:
+            encoders = [self._plain_encoder(str(spec)) for spec in specs]
+            return encoders[0] if corpus.stored is None else ProviderEncoder(corpus.stored, encoders)
+
+        return LookupEncoder(cell.provider, corpus.all_texts, corpus.all_clean, load if all(specs) else None)
 
     def encoder(self, cell: Cell, spec: str) -> Encoder:
         """Return an encoder by its spec; what it says of the corpus is known already, where somebody embedded it."""
