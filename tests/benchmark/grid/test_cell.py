@@ -54,6 +54,10 @@ def test_cells_know_what_they_share():
     assert replace(CELL, suspect="unmarked copy").theft == replace(CELL, defense="none").theft == CELL.shared
     assert replace(CELL, suspect="provider", attacks=()).served == CELL.served != replace(CELL, defense="none").served
     assert replace(CELL, defense="none").split == CELL.split != replace(CELL, seed=2).split
-    for name in ("theft", "served", "split", "shared"):
+    turned = replace(CELL, attacks=("shift:1", "after:rotate:3"))
+    tuned = replace(CELL, attacks=("shift:1", "finetune:enron"))
+    assert turned.trained == tuned.trained == CELL.trained != replace(CELL, attacks=("shift:2",)).trained
+    assert turned.theft != CELL.theft
+    for name in ("theft", "trained", "served", "split", "shared"):
         shared = getattr(CELL, name)
         assert getattr(shared, name) == shared

@@ -161,14 +161,14 @@ class Grid:
         return replace(self, encoders=tuple(sorted({**dict(self.encoders), **given}.items())))
 
     def batches(self) -> list[list[Cell]]:
-        """Return the cells in groups that share the unmarked copy.
+        """Return the cells in groups that share the unmarked copy, before anything was done to it.
 
         Portraits need none, and each takes as long as a dozen other cells: they come first, or the last one would keep
         a single worker busy while the others wait.
         """
         groups: dict[Cell, list[Cell]] = {}
         for cell in sorted(self.cells, key=lambda cell: cell.suspect != PORTRAIT):
-            groups.setdefault(cell if cell.suspect == PORTRAIT else cell.shared, []).append(cell)
+            groups.setdefault(cell if cell.suspect == PORTRAIT else cell.shared.trained, []).append(cell)
         return list(groups.values())
 
 
