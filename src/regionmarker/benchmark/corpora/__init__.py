@@ -24,6 +24,7 @@ from regionmarker.benchmark.corpora.sources import (
     read_labelled,
     stored_corpus,
 )
+from regionmarker.corpus import read_texts
 from regionmarker.encoders import load_encoder
 from regionmarker.errors import InputError
 from regionmarker.vectors import Encoder
@@ -31,7 +32,7 @@ from regionmarker.vectors import Encoder
 NAMES = ("python", "sst2", "ag_news", "enron", "mind")
 
 __all__ = ["DATA", "FORMATS", "NAMES", "STORED", "Corpus", "Labelled", "ProviderEncoder", "StoredProvider",
-           "check_corpus", "data_folder", "load_corpus", "load_labelled"]  # fmt: skip
+           "check_corpus", "data_folder", "load_corpus", "load_labelled", "texts_for_sale"]  # fmt: skip
 
 
 def check_corpus(name: str, provider: str, folder: Path | None) -> None:
@@ -86,6 +87,38 @@ def load_corpus(
     data = load_labelled(name, folder).some(limit)
     loaded = load_encoder(provider) if encoder is None else encoder(provider)
     return Corpus(name, provider, data, loaded.encode(list(data.texts)))
+
+
+def texts_for_sale(name: str, provider: str | None = None, folder: Path | None = None) -> list[str]:
+    """Return the texts of a corpus that are not for testing, in the order in which grids buy them.
+
+    Parameters
+    ----------
+    name
+        A corpus, or any file of texts.
+    provider
+        ``stored:NAME``: only the texts that it has vectors of, those with stored paraphrases first.
+    folder
+        The data folder.
+
+    Examples
+    --------
+    >>> len(texts_for_sale("python")) > 2000
+    True
+    """
+    found = data_folder(folder)
+    if provider is not None:
+        if not provider.startswith(STORED):
+            raise InputError(f"the provider {provider!r} is no stored one: give {STORED}NAME, or none")
+        corpus = load_corpus(name, provider, folder=found)
+        data, first = corpus.data, corpus.paraphrases
+    elif name not in NAMES:
+        return list(dict.fromkeys(read_texts(Path(name))))
+    else:
+        check_corpus(name, "", found)
+        data, first = load_labelled(name, found), {}
+    texts = [text for text, test in zip(data.texts, data.test, strict=True) if not test]
+    return sorted(texts, key=lambda text: text not in first)  # stable
 
 
 def load_labelled(name: str, folder: Path | None) -> Labelled:

@@ -96,7 +96,8 @@ class GridInputs:
             *options, last = attack.partition(":")[2].split(",")
             named = [Path(part.removeprefix("folder=")) for part in options if part.startswith("folder=")]
             folders = named or ([self.folder] if self.folder is not None else [])
-            places = [Path(last), *(folder / f"{last}.parquet" for folder in folders)] if last else []
+            files = [Path(file) for file in last.removeprefix("table:").split("@")] if last else []
+            places = [*files, *(folder / f"{last}.parquet" for folder in folders)] if last else []
             found += [path for path in places if path.is_file()]
         return found
 
