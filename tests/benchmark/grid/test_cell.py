@@ -46,6 +46,10 @@ def test_a_folder_is_known_by_what_is_in_it(tmp_path):
         (tmp_path / name / "weights").write_text(content)
     one, two, three = (encoder_identity(f"sentence-transformers:{tmp_path / name}") for name in ("one", "two", "three"))
     assert one == two != three
+    asked = encoder_identity(f"sentence-transformers:{tmp_path / 'one'}#query:")
+    assert asked not in (one, encoder_identity(f"sentence-transformers:{tmp_path / 'one'}#passage:"))
+    files = [encoder_identity(f"onnx:{tmp_path / name / 'weights'}") for name in ("one", "two", "three")]
+    assert files[0] == files[1] != files[2]
 
 
 def test_cells_know_what_they_share():

@@ -172,7 +172,7 @@ def _computing(root: Path) -> list[Path]:
 
 @cache
 def encoder_identity(spec: str) -> str:
-    """Return what identifies an encoder: its spec, or the digest of the files where the spec names a folder.
+    """Return what identifies an encoder: its spec, or the digest of the files where the spec names a folder or a file.
 
     Examples
     --------
@@ -180,14 +180,15 @@ def encoder_identity(spec: str) -> str:
     'wordllama'
     """
     head, _, rest = spec.partition(":")
-    folder = Path(rest) if rest else Path(spec)
-    if not folder.is_dir():
+    path, _, more = (rest or spec).partition("#")  # a prompt, or a tokenizer
+    folder = Path(path).expanduser()
+    if not folder.exists():
         return spec
-    found = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            found.update(f"{path.relative_to(folder).as_posix()} {path.stat().st_size}\n".encode())
-            with path.open("rb") as file:
+    found = hashlib.sha256(more.encode())
+    for part in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
+        if part.is_file():
+            found.update(f"{part.relative_to(folder).as_posix()} {part.stat().st_size}\n".encode())
+            with part.open("rb") as file:
                 found.update(hashlib.file_digest(file, "sha256").digest())
     return f"{head if rest else 'folder'}:sha256:{found.hexdigest()}"
 
