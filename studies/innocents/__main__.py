@@ -4,9 +4,9 @@
 
 The data folder holds `sst2.parquet` (column text) and `provider_mpnet768_sst2.npz` (rows, embeddings). The seeds of the
 keys are 0, 1, 2, ..: fixed beforehand, none left out, none drawn again. Keys have the package's defaults (pool 1024,
-reservoir 4096, three trigger regions), suspects are asked 3,000 texts. See suspects.py and further.py (--models) for who
-they are, sabotage.py for the verifiers that have to fail, judging.py for what is computed. The thief's own key comes
-last, as a control.
+reservoir 4096, three trigger regions), suspects are asked 3,000 texts. See suspects.py and further.py (--models) for
+who they are, sabotage.py for the verifiers that have to fail, judging.py for what is computed. The thief's own key
+comes last, as a control.
 
 Every key is a line of rows.jsonl in the output folder, whole or not there, so a run that was stopped goes on where it
 was. summary.md and uniformity.png are made from these lines, at any time, with --summary alone.

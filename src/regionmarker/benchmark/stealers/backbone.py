@@ -141,6 +141,8 @@ class Backbone:
             raise InputError(f"head_rate must be positive, but is {head_rate}")
         if pooling not in POOLINGS:
             raise InputError(f"pooling must be one of {', '.join(POOLINGS)}, but is {pooling!r}")
+        if model.startswith((".", "/", "~")) and not Path(model).expanduser().exists():
+            raise InputError(f"there is no folder {model}: give a model's folder or its name on the Hugging Face hub")
         if threads is not None and threads < 1:
             raise InputError(f"threads must be at least 1, but is {threads}")
         self.model, self.recipe, self.epochs, self.batch_size = model, recipe, epochs, batch_size
