@@ -3,8 +3,8 @@
     python -m studies.balance --data-dir DATA [--keys 20]
 
 The paper does not centre before it projects, and its provider is crowded (two texts have a mean cosine of about 0.75).
-Hyperplanes are orthonormal, through the mean or through the origin. A cell is the entropy of the regions' shares (1: all
-alike), and in brackets the mean share of the smallest and of the largest region in per cent.
+Hyperplanes are orthonormal, through the mean or through the origin. A cell is the entropy of the shares of regions (1:
+all alike), and in brackets the mean share of the smallest and of the largest region in per cent.
 """
 
 from __future__ import annotations
