@@ -83,6 +83,27 @@ def test_a_gguf_file_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert gguf_file(tmp_path) is None  # other weights
 
 
+def test_what_a_gguf_file_held_can_be_saved(tiny_bert: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transformers marks such a model as quantised, though its weights are plain by then, and refuses to save it."""
+    from transformers import AutoModel, AutoTokenizer
+
+    load, tokenizer = AutoModel.from_pretrained, AutoTokenizer.from_pretrained(tiny_bert)
+
+    def loaded(source: str, *, gguf_file: str, **options: Any) -> Any:
+        assert (source, gguf_file) == (str(tmp_path), "small.gguf")
+        body = load(tiny_bert)
+        body.hf_quantizer = body.config.quantization_config = object()
+        return body
+
+    (tmp_path / "small.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr("regionmarker.benchmark.stealers.transformer.find_spec", lambda name: object())
+    monkeypatch.setattr(AutoModel, "from_pretrained", loaded)
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", lambda *given, **options: tokenizer)
+    body, _ = load_pretrained(str(tmp_path))
+    body.save_pretrained(tmp_path / "saved")
+    assert (tmp_path / "saved" / "model.safetensors").is_file()
+
+
 @pytest.mark.parametrize("pooling", ["last", "mean", "first"])
 def test_padding_is_never_seen(pooling: str, tiny_bert: str, tiny_qwen2: str) -> None:
     for folder in (tiny_bert, tiny_qwen2):

@@ -193,6 +193,10 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
     except Exception as error:  # the hub, the disk and the model's own code each have their own kinds
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise (InputError if local else OutsideError)(f"cannot load the model {name}: {reason}") from error
+    if options:  # plain float32 by now, but transformers still calls it quantised and would not save it
+        body.hf_quantizer = None
+        if hasattr(body.config, "quantization_config"):
+            del body.config.quantization_config
     if body.config.is_encoder_decoder:
         raise InputError(f"{name} is an encoder with a decoder: name a model that is one of them")
     return body, tokenizer
