@@ -13,7 +13,7 @@ from regionmarker.verification.examination import Examination
 from regionmarker.verification.paper_statistics import paper_statistics
 from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
 from studies.innocents.sabotage import believing_marked, distinct, far_targets, plain_scores
-from studies.innocents.suspects import INNOCENTS, Array, Corpus, make_marker
+from studies.innocents.suspects import THIEF, Array, Corpus, make_marker
 
 LEVEL = 1e-3
 REDRAWS = 10_000
@@ -34,13 +34,14 @@ def judge_key(corpus: Corpus, answers: dict[str, Array], seed: int) -> dict[str,
     drawn = distinct(rng.integers(len(pool), size=size))[:REDRAWS]
     far = far_targets(key, questions, REDRAWS, rng)
     row: dict[str, Any] = {"suspects": {}, "misled": None}
+    innocents = [name for name in answers if name != THIEF]
     for name, vectors in answers.items():
         examination = Examination.simulated(key, questions, vectors[probes], vectors[pool])
         row["suspects"][name] = _judge(marker, examination, drawn, far)
         if name == MISLED and seed < MISLED_KEYS:
             test = DecoyTest(believing_marked(marker, examination).scores())
             row["misled"] = test.p_value(key.provider_targets())
-        if name == INNOCENTS[seed % len(INNOCENTS)]:
+        if name == innocents[seed % len(innocents)]:
             row["trace"] = {"suspect": name, **_trace(marker, examination)}
     return row
 

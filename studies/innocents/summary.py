@@ -13,7 +13,7 @@ from scipy.stats import binom, kstest
 from regionmarker.files import atomic_path
 from studies._study import markdown
 from studies.innocents.judging import LEVEL, MISLED, REDRAWS
-from studies.innocents.suspects import INNOCENTS, THIEF
+from studies.innocents.suspects import THIEF
 
 Rows = Sequence[dict[str, Any]]
 LOOSE = 0.05
@@ -48,7 +48,12 @@ def write_summary(rows: Rows, control: Rows, folder: Path) -> None:
     parts += [f"The thief, judged by its own key: p = {row['suspects'][THIEF]['p']:.1e}.\n" for row in control]
     with atomic_path(folder / "summary.md") as temporary:
         temporary.write_text("\n".join(parts))
-    _draw({name: _values(rows, name, "p") for name in INNOCENTS}, folder / "uniformity.png")
+    _draw({name: _values(rows, name, "p") for name in _names(rows)}, folder / "uniformity.png")
+
+
+def _names(rows: Rows) -> list[str]:
+    """Return the innocents that were judged."""
+    return [name for name in rows[0]["suspects"] if name != THIEF]
 
 
 def _values(rows: Rows, suspect: str, field: str) -> NDArray[np.float64]:
@@ -62,7 +67,7 @@ def band(keys: int, level: float = LOOSE) -> tuple[int, int]:
 
 def _innocents(rows: Rows) -> str:
     lines = []
-    for name in (*INNOCENTS, THIEF):
+    for name in (*_names(rows), THIEF):
         p = _values(rows, name, "p")
         lowest, highest = band(len(rows))
         lines.append(
@@ -78,7 +83,7 @@ def _innocents(rows: Rows) -> str:
                 f"{_values(rows, name, 'paper_copy').mean():.1%}",
             ]
         )
-    p = np.concatenate([_values(rows, name, "p") for name in INNOCENTS])
+    p = np.concatenate([_values(rows, name, "p") for name in _names(rows)])
     deviation = np.sqrt(LEVEL / (REDRAWS * len(rows))) * 1000
     together = (
         f"\nAll {len(p)} judgements of innocents together: {(p <= LOOSE).sum()} at 0.05 ({(p <= LOOSE).mean():.2%}), "
@@ -96,7 +101,7 @@ def _rate(rows: Rows, suspect: str, field: str) -> float:
 def _sabotaged(rows: Rows) -> str:
     lines = []
     for title, p_field, drawn in (("far targets", "far_p", "far_redrawn"), ("best of two", "two_p", "two_redrawn")):
-        for name in INNOCENTS:
+        for name in _names(rows):
             p = _values(rows, name, p_field)
             lines.append(_verdict(title, name, p, _rate(rows, name, drawn), rows))
     p = np.array([row["misled"] for row in rows if row["misled"] is not None])

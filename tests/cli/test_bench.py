@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from types import SimpleNamespace
 
 import pytest
 
+from regionmarker.benchmark.attacks.paraphrasers import read_table
 from regionmarker.benchmark.grid import Cell, Store
 from regionmarker.benchmark.grid.cell import NUMBERS
 from regionmarker.cli import main
@@ -107,6 +109,40 @@ def test_a_folder_without_results_is_told(run, tmp_path):
 
 def test_the_parts_are_listed(run):
     listed = json.loads(run("bench", "list", "--json").out)
-    assert {"corpora", "defenses", "attacks", "stealers", "encoders"} == listed.keys()
+    assert {"corpora", "defenses", "attacks", "paraphrasers", "stealers", "encoders"} == listed.keys()
+    assert "marian" in listed["paraphrasers"]
     assert "regionmarker" in listed["defenses"]
     assert "cse" in listed["attacks"]
+
+
+def test_paraphrases_become_a_table_that_a_grid_can_use(run, grid, tmp_path):
+    (tmp_path / "texts.txt").write_text("a good film\na bad film\na good film\n")
+    out = tmp_path / "said.parquet"
+    program = f"{sys.executable} -c \"import sys; [print('truly', line.strip()) for line in sys.stdin]\""
+    command = ("bench", "paraphrase", str(tmp_path / "texts.txt"), "--by", f"program:{program}", "--out", str(out))
+    result = run(*command, "--encoder", "wordllama", "--floor", "0.1", "--json")
+    assert result.code == 0, result.err
+    told = json.loads(result.out)
+    assert (told["texts"], told["paraphrases"], told["without"], told["passing"]) == (2, 2, 0, 1.0)
+    assert read_table(out) == {"a good film": ["truly a good film"], "a bad film": ["truly a bad film"]}
+    again = run(*command, "--json")
+    assert json.loads(again.out)["mean_cosine"] == told["mean_cosine"]
+
+
+def test_mistakes_of_paraphrasing_are_told_before_anything_is_written(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("REGIONMARKER_DATA", raising=False)
+    out = tmp_path / "said.parquet"
+    for corpus, options, message in (
+        ("brown", ["--by", "apertium"], "brown does not exist"),
+        ("python", ["--by", "parrot"], "unknown paraphraser 'parrot'"),
+        ("python", ["--by", "apertium", "--most", "0"], "--most and --limit must be at least 1"),
+        ("python", ["--by", "apertium", "--provider", "wordllama"], "is no stored one"),
+        ("sst2", ["--by", "apertium", "--provider", "stored:mpnet768"], "give --data-dir"),
+    ):
+        result = run("bench", "paraphrase", corpus, "--out", str(out), *options)
+        assert result.code == 2
+        assert message in result.err
+        assert "Traceback" not in result.err
+        assert not out.exists()
+    result = run("bench", "paraphrase", "python", "--by", "apertium", "--out", str(tmp_path / "said.csv"))
+    assert "must end in .parquet" in result.err

@@ -58,7 +58,8 @@ def _load(spec: str, table: Path) -> DataAttack:
 
 def test_every_built_in_attack_is_here() -> None:
     here = {spec.partition(":")[0] for spec in (*ROWS, *WHOLE)}
-    assert here | {"finetune"} == set(known_attacks())  # which works on models: test_fine_tuning.py
+    # These work on models: test_fine_tuning.py, test_base.py.
+    assert here | {"finetune", "after"} == set(known_attacks())
 
 
 @pytest.mark.parametrize("check", checks.EVERY, ids=lambda check: check.__name__)

@@ -48,7 +48,7 @@ def plugin_module(monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_built_in_encoders_need_no_installed_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
-    assert known_encoders() == ["wordllama", "sentence-transformers", "openai"]
+    assert known_encoders() == ["wordllama", "sentence-transformers", "openai", "onnx"]
     assert load_encoder("wordllama").name == "wordllama"
 
 

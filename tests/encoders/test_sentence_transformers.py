@@ -29,6 +29,14 @@ def test_gives_what_the_library_gives(minilm: str) -> None:
     assert np.allclose(rows, expected, atol=1e-6)
 
 
+def test_a_prompt_stands_before_each_text(minilm: str) -> None:
+    plain, asking = (load_encoder(f"sentence-transformers:{minilm}{more}") for more in ("", "#query: "))
+    assert asking.name == f"sentence-transformers:{minilm}#query:"
+    assert np.allclose(asking.encode(["a cat"]), plain.encode(["query: a cat"]), atol=1e-6)
+    assert not np.allclose(asking.encode(["a cat"]), plain.encode(["a cat"]), atol=1e-2)
+    assert np.array_equal(load_encoder(asking.name).encode(["a cat"]), asking.encode(["a cat"]))
+
+
 def test_no_texts_give_the_width_of_the_model(minilm: str) -> None:
     assert load_encoder(f"sentence-transformers:{minilm}").encode([]).shape == (0, 384)
 

@@ -50,7 +50,7 @@ def rows():
     extras = {
         "cosine_quantiles": np.linspace(0.95, 1, 101).tolist(),
         "marked_share": 0.2,
-        "regions": {name: [1 / 16] * 16 for name in ("pca", "svd", "autoencoder", "none")}
+        "regions": {name: [1 / 16] * 16 for name in ("pca", "svd", "autoencoder", "none", "none, uncentred")}
         | {"umap": "too few regions"},
         "map_before": rng.standard_normal((20, 2)).tolist(),
         "map_after": rng.standard_normal((20, 2)).tolist(),

@@ -174,6 +174,9 @@ class Fidelity:
     """``"clean"`` for the clean provider, ``"targets"`` where its vectors were not at hand."""
     texts: int
     """How many texts were held out."""
+    centred: float = float("nan")
+    """The mean cosine after each side's mean was taken away: a constant answer, which copies a crowded provider well
+    by the plain cosine, gets none of it."""
 
     def __str__(self) -> str:
         whom = {"clean": "the clean provider", "targets": "its own targets"}[self.reference]

@@ -1,4 +1,4 @@
-"""``regionmarker bench``: run a grid, make its tables, figures and page."""
+"""``regionmarker bench``: run a grid, make its tables, figures and page; paraphrase a corpus."""
 
 from __future__ import annotations
 
@@ -107,13 +107,57 @@ def _write(folder: Path, out: Path, json: bool, write: Writer) -> None:
     print_result({"cells": len(rows), "output": str(out), "files": [file.name for file in files]}, as_json=json)
 
 
+@app.command()
+def paraphrase(
+    corpus: Annotated[
+        str, typer.Argument(metavar="CORPUS", help="A corpus by name, or a file of texts.", show_default=False)
+    ],
+    by: Annotated[str, typer.Option(help="The paraphraser, such as marian:FOLDER,FOLDER or chat:URL#MODEL.")],
+    out: Annotated[Path, typer.Option(help="The table to write (.parquet); a stopped run continues there.")],
+    most: Annotated[int, typer.Option(help="Different paraphrases of each text at the most.")] = 5,
+    limit: Annotated[int | None, typer.Option(help="Texts at the most.")] = None,
+    provider: Annotated[
+        str | None, typer.Option(help="stored:NAME: the texts that it has vectors of; grids buy these.")
+    ] = None,
+    encoder: Annotated[str | None, typer.Option(help="Measures how near each paraphrase is to its text.")] = None,
+    floor: Annotated[float, typer.Option(help="The cosine from which on a paraphrase passes.")] = 0.8,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="The folder of the corpora; default: REGIONMARKER_DATA.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Paraphrase the texts of a corpus once, for any number of runs: paraphrase:table:FILE in a grid.
+
+    Example: regionmarker bench paraphrase python --by apertium:spa,cat --limit 100 --out paraphrases.parquet
+    """
+    from dataclasses import asdict
+
+    from regionmarker.benchmark.attacks.paraphrasers import load_paraphraser
+    from regionmarker.benchmark.attacks.paraphrasers.paraphrase_file import keep_paraphrases
+    from regionmarker.benchmark.corpora import texts_for_sale
+    from regionmarker.encoders import load_encoder
+
+    if out.suffix != ".parquet":
+        raise InputError(f"--out {out} must end in .parquet")
+    if most < 1 or (limit is not None and limit < 1) or not -1 <= floor <= 1:
+        raise InputError("--most and --limit must be at least 1, and --floor a cosine")
+    paraphraser = load_paraphraser(by)
+    measure = None if encoder is None else load_encoder(encoder)
+    texts = texts_for_sale(corpus, provider, data_dir)[:limit]
+    with progress("texts", len(texts), quiet=json) as drawn:
+        kept = keep_paraphrases(out, paraphraser, texts, most, encoder=measure, floor=floor, progress=drawn.update)
+    found = {name: None if value != value else value for name, value in asdict(kept).items()}
+    print_result({**found, "output": str(out)}, as_json=json)
+
+
 @app.command("list")
 def list_parts(json: Json = False) -> None:
-    """Name the corpora, defenses, attacks, stealers and encoders that a grid may use.
+    """Name the corpora, defenses, attacks, paraphrasers, stealers and encoders that a grid may use.
 
     Example: regionmarker bench list
     """
     from regionmarker.benchmark.attacks import known_attacks
+    from regionmarker.benchmark.attacks.paraphrasers import PARAPHRASERS
     from regionmarker.benchmark.corpora import NAMES
     from regionmarker.benchmark.defenses import known_defenses
     from regionmarker.benchmark.stealers import known_stealers
@@ -124,6 +168,7 @@ def list_parts(json: Json = False) -> None:
             "corpora": NAMES,
             "defenses": known_defenses(),
             "attacks": known_attacks(),
+            "paraphrasers": PARAPHRASERS.known(),
             "stealers": known_stealers(),
             "encoders": known_encoders(),
         },

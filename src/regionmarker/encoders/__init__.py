@@ -1,14 +1,15 @@
 """Text in, embeddings out: a spec string, or any object with ``encode``, becomes an encoder.
 
     wordllama                         the embedded default
-    sentence-transformers:NAME        NAME on the Hugging Face hub, or a folder
+    sentence-transformers:NAME        NAME on the Hugging Face hub, or a folder; NAME#PROMPT puts a prompt before texts
     openai:URL#MODEL                  any OpenAI-compatible server
+    onnx:FILE                         an exported model; FILE#TOKENIZER where it takes no texts
 
 Another package adds its own by an entry point of the group ``regionmarker.encoders``: its name stands before the colon,
 and it is called with what stands after it (as a classmethod ``from_spec(rest)`` would be).
 
     base.py                           what every encoder promises; objects and tables as encoders
-    wordllama.py, sentence_transformers.py, openai.py
+    wordllama.py, sentence_transformers.py, openai.py, onnx.py
     http_client.py, http_messages.py  how a server is asked, and what it says
     cache.py                          vectors in a file: no text is embedded twice
 
@@ -44,8 +45,9 @@ ENCODERS = Registry(
         "wordllama": "regionmarker.encoders.wordllama:WordLlamaEncoder",
         "sentence-transformers": "regionmarker.encoders.sentence_transformers:SentenceTransformersEncoder",
         "openai": "regionmarker.encoders.openai:OpenAIEncoder",
+        "onnx": "regionmarker.encoders.onnx:OnnxEncoder",
     },
-    forms={"sentence-transformers": ":NAME", "openai": ":URL#MODEL"},
+    forms={"sentence-transformers": ":NAME", "openai": ":URL#MODEL", "onnx": ":FILE"},
 )
 
 

@@ -29,6 +29,8 @@ class SentenceTransformersEncoder(CheckedEncoder):
     ----------
     model
         A name on the hub, such as ``all-MiniLM-L6-v2``, or a folder.
+    prompt
+        What stands before each text, as some models want it: ``query:``, ``classification:``.
     batch_size
         How many texts the model gets at a time.
     device
@@ -53,6 +55,7 @@ class SentenceTransformersEncoder(CheckedEncoder):
         self,
         model: str,
         *,
+        prompt: str = "",
         batch_size: int = 32,
         device: str | None = None,
         revision: str | None = None,
@@ -63,10 +66,10 @@ class SentenceTransformersEncoder(CheckedEncoder):
         self._folder = Path(model).expanduser() if Path(model).expanduser().is_dir() else None
         if self._folder is None and model.startswith((".", "/", "~")):
             raise InputError(f"there is no folder {model}: give a model's folder or its name on the Hugging Face hub")
-        self._model_name = model
+        self._model_name, self._prompt = model, prompt.strip()
         self._inner_batch_size, self._device, self._progress = batch_size, device, progress
         super().__init__(
-            f"sentence-transformers:{model}",
+            f"sentence-transformers:{model}" + (f"#{self._prompt}" if self._prompt else ""),
             batch_size=None if progress else batch_size * _SORTED,
             revision=revision or (_contents(self._folder) if self._folder else ""),
         )
@@ -75,7 +78,10 @@ class SentenceTransformersEncoder(CheckedEncoder):
     def from_spec(cls, rest: str, **options: Any) -> SentenceTransformersEncoder:
         if not rest:
             raise InputError("name a model: sentence-transformers:NAME, such as sentence-transformers:all-MiniLM-L6-v2")
-        return cls(rest, **options)
+        model, _, prompt = rest.partition("#")
+        if prompt:
+            options["prompt"] = prompt
+        return cls(model, **options)
 
     def _find_width(self) -> int:
         # By asking: the library's own method for it has changed its name.
@@ -96,7 +102,7 @@ class SentenceTransformersEncoder(CheckedEncoder):
 
     def _embed(self, texts: list[str], positions: Sequence[int]) -> Floats:  # noqa: ARG002
         rows = self._model.encode(
-            texts,
+            [f"{self._prompt} {text}" for text in texts] if self._prompt else texts,
             batch_size=self._inner_batch_size,
             show_progress_bar=self._progress,
             convert_to_numpy=True,

@@ -22,6 +22,7 @@ from regionmarker.benchmark.attacks import (
     compose,
     known_attacks,
     load_attack,
+    plan_attacks,
 )
 from regionmarker.benchmark.protocols import DataAttack, StolenData
 from regionmarker.errors import InputError
@@ -177,6 +178,21 @@ def test_a_model_is_attacked_after_training(wordllama: Any) -> None:
     assert np.array_equal(
         disguised.encode(texts), compose(["shift:100", "truncate:2/3"])(wordllama.encode(texts), texts)
     )
+
+
+def test_a_spec_can_say_after_training(wordllama: Any) -> None:
+    plan = plan_attacks(["noise:0.1", "after:rotate:3", "after:truncate:0.5"])
+    assert plan.before.name == "noise:0.1"
+    assert [attack.name for attack in plan.after] == ["after:rotate:3", "after:truncate:0.5"]
+    answers = plan.modify(wordllama).encode(["a text", "another"])
+    expected = load_attack("truncate:0.5")(load_attack("rotate:3")(wordllama.encode(["a text", "another"])))
+    assert np.allclose(answers, expected, atol=1e-6)
+    with pytest.raises(InputError, match="must stand before after:rotate:3"):
+        plan_attacks(["after:rotate:3", "noise:0.1"])
+    for spec, message in (("after:", "name the attack"), ("after:drop", "before training only"),
+                          ("after:nothing", "unknown attack")):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            load_attack(spec)
 
 
 @pytest.mark.parametrize(

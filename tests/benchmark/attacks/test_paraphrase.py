@@ -96,3 +96,17 @@ def test_a_paraphraser_that_loses_texts_is_refused(stolen: StolenData) -> None:
         Paraphrase(by=Forgetful()).apply(stolen)
     with pytest.raises(InputError, match="a paraphraser is a spec or an object"):
         Paraphrase(by=7)  # type: ignore[arg-type]
+
+
+def test_texts_without_a_paraphrase_may_be_left_out(stolen: StolenData, provider: Any) -> None:
+    some = {text: [f"{text} indeed"] for text in stolen.texts[3:8]}
+    some |= {stolen.texts[9]: [stolen.texts[9]], stolen.texts[10]: ["quite another matter"]}
+    attacked = Paraphrase(texts="paraphrased", floor=0.5, by=table(some)).apply(stolen)
+    assert attacked.texts == (*stolen.texts[3:8], stolen.texts[10])
+    whole = Paraphrase(floor=0.5, by=table(some)).apply(stolen)
+    assert np.array_equal(attacked.vectors, whole.vectors[[3, 4, 5, 6, 7, 10]])
+    assert np.array_equal(attacked.vectors[-1], stolen.vectors[10])  # its paraphrase was filtered away
+    with pytest.raises(InputError, match=r"none of the \d+ texts has a paraphrase"):
+        Paraphrase(texts="paraphrased", by=table({})).apply(stolen)
+    with pytest.raises(InputError, match="texts must be all or paraphrased, but is 'some'"):
+        Paraphrase(texts="some", by=table({}))

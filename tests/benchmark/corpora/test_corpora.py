@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from regionmarker.benchmark.corpora import NAMES, Labelled, check_corpus, data_folder, load_corpus
+from regionmarker.benchmark.corpora import NAMES, Labelled, check_corpus, data_folder, load_corpus, texts_for_sale
 from regionmarker.benchmark.corpora import sources as hub
 from regionmarker.benchmark.corpora.sources import read_labelled
 from regionmarker.errors import InputError, OutsideError
@@ -68,6 +68,14 @@ def test_the_real_corpora(data_dir):
     assert corpus.clean.shape == (8872, 768)
     assert int(corpus.data.test.sum()) == 872
     assert len(corpus.paraphrases) > 2000
+
+
+def test_texts_for_sale_are_in_the_order_of_grids(folder, sentences, tmp_path):
+    assert texts_for_sale("mind", "stored:small", folder) == [sentences[3], sentences[0], sentences[5]]
+    whole = texts_for_sale("mind", None, folder)
+    assert whole == sentences[:30]  # no text for testing
+    (tmp_path / "mine.txt").write_text("b\na\nb\n")
+    assert texts_for_sale(str(tmp_path / "mine.txt")) == ["b", "a"]
 
 
 def test_python_itself_is_a_corpus():

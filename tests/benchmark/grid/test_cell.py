@@ -46,6 +46,10 @@ def test_a_folder_is_known_by_what_is_in_it(tmp_path):
         (tmp_path / name / "weights").write_text(content)
     one, two, three = (encoder_identity(f"sentence-transformers:{tmp_path / name}") for name in ("one", "two", "three"))
     assert one == two != three
+    asked = encoder_identity(f"sentence-transformers:{tmp_path / 'one'}#query:")
+    assert asked not in (one, encoder_identity(f"sentence-transformers:{tmp_path / 'one'}#passage:"))
+    files = [encoder_identity(f"onnx:{tmp_path / name / 'weights'}") for name in ("one", "two", "three")]
+    assert files[0] == files[1] != files[2]
 
 
 def test_cells_know_what_they_share():
@@ -54,6 +58,10 @@ def test_cells_know_what_they_share():
     assert replace(CELL, suspect="unmarked copy").theft == replace(CELL, defense="none").theft == CELL.shared
     assert replace(CELL, suspect="provider", attacks=()).served == CELL.served != replace(CELL, defense="none").served
     assert replace(CELL, defense="none").split == CELL.split != replace(CELL, seed=2).split
-    for name in ("theft", "served", "split", "shared"):
+    turned = replace(CELL, attacks=("shift:1", "after:rotate:3"))
+    tuned = replace(CELL, attacks=("shift:1", "finetune:enron"))
+    assert turned.trained == tuned.trained == CELL.trained != replace(CELL, attacks=("shift:2",)).trained
+    assert turned.theft != CELL.theft
+    for name in ("theft", "trained", "served", "split", "shared"):
         shared = getattr(CELL, name)
         assert getattr(shared, name) == shared

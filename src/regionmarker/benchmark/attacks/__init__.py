@@ -9,6 +9,7 @@
     accounts.py        two accounts: compare, average
     paraphrase.py      other wordings: paraphrase, by one of paraphrasers/
     fine_tuning.py     the stolen model alone, after the training: finetune
+    base.py            one of the first, after the training: after
 
 The first may follow the training as well as precede it. docs/reference/attacks.md has every spec and its options.
 Another package adds its own by an entry point of the group ``regionmarker.attacks``: its name stands before the colon,
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, cast
 
 from regionmarker.benchmark.attacks.accounts import Average, Compare
 from regionmarker.benchmark.attacks.base import (
+    After,
     AttackedModel,
     AttackPlan,
     Composed,
@@ -59,16 +61,16 @@ if TYPE_CHECKING:
     from regionmarker.benchmark.corpora import Corpus
 
 __all__ = [
-    "CSE", "Angles", "AttackPlan", "AttackedModel", "Average", "Avoid", "Compare", "Composed", "Compress", "Cover",
-    "Drop", "FineTune", "Mix", "Noise", "Nothing", "Paraphrase", "Permute", "Perturb", "Project", "Residuals", "Rotate",
-    "Round", "RowAttack", "Scale", "SeededAttack", "Shift", "Tanh", "Translate", "Truncate", "WholeDataAttack", "Zero",
-    "compose", "known_attacks", "load_attack", "plan_attacks", "tune",
+    "CSE", "After", "Angles", "AttackPlan", "AttackedModel", "Average", "Avoid", "Compare", "Composed", "Compress",
+    "Cover", "Drop", "FineTune", "Mix", "Noise", "Nothing", "Paraphrase", "Permute", "Perturb", "Project", "Residuals",
+    "Rotate", "Round", "RowAttack", "Scale", "SeededAttack", "Shift", "Tanh", "Translate", "Truncate",
+    "WholeDataAttack", "Zero", "compose", "known_attacks", "load_attack", "plan_attacks", "tune",
 ]  # fmt: skip
 
-_BUILT_IN: tuple[type[RowAttack | WholeDataAttack | FineTune], ...] = (
+_BUILT_IN: tuple[type[RowAttack | WholeDataAttack | FineTune | After], ...] = (
     Nothing, Shift, Truncate, Permute, Project, Tanh, Rotate, Scale, Translate, Noise, Round, Zero,
     CSE, Compress, Residuals, Drop, Avoid, Cover, Mix, Angles, Perturb, Compare, Average, Paraphrase,
-    FineTune,
+    FineTune, After,
 )  # fmt: skip
 
 ATTACKS = Registry(

@@ -14,7 +14,7 @@ import numpy as np
 
 from regionmarker.benchmark.protocols import DataAttack, ModelAttack, StolenData
 from regionmarker.errors import InputError
-from regionmarker.specs import Spec, position
+from regionmarker.specs import Spec, position, rest
 from regionmarker.vectors import AnyArray, Doubles, Encoder, Floats, as_floats, describe_bad_row, normalised
 
 _BLOCK = 4096  # rows at a time: the float64 working copy stays small however many rows there are
@@ -222,6 +222,35 @@ class AttackedModel:
 
     def encode(self, texts: Sequence[str], /) -> Floats:
         return _row_attack(self.attack)(self.model.encode(texts), texts)
+
+
+@dataclass(frozen=True)
+class After(Spec):
+    """Disguise the trained model and not what it is trained on: ``after:rotate:3``.
+
+    A copy of rotated vectors and a rotated copy answer alike, and the second costs no further training.
+
+    Examples
+    --------
+    >>> After.from_spec("truncate:0.5").name
+    'after:truncate:0.5'
+    >>> After.from_spec("cse")
+    Traceback (most recent call last):
+    ...
+    regionmarker.errors.InputError: cse looks at all of the stolen data: it works before training only
+    """
+
+    spec = "after"
+
+    attack: str = rest(missing="name the attack: after:rotate:0")
+
+    def __post_init__(self) -> None:
+        from regionmarker.benchmark.attacks import load_attack  # the table, which names this class
+
+        _row_attack(load_attack(self.attack))
+
+    def modify(self, model: Encoder, /) -> Encoder:
+        return AttackedModel(model, self.attack)
 
 
 def _row_attack(attack: DataAttack | ModelAttack) -> Callable[[Floats, Sequence[str]], Floats]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from regionmarker.benchmark.corpora import Corpus
 
 FILTERS = ("served", "public", "none")
+TEXTS = ("all", "paraphrased")
 STORED = "stored"
 """The paraphraser's name that stands for the paraphrases which a corpus brings with it."""
 
@@ -45,6 +46,9 @@ class Paraphrase(WholeDataAttack):
     ----------
     most, floor, filter
         As above (paper: five, 0.8); ``none`` does not filter.
+    texts
+        ``all``, or ``paraphrased``: leave out the texts that the paraphraser says nothing for, such as those that are
+        not in a table. With them it would be half an attack.
     by
         The paraphraser: a spec, or an object.
 
@@ -65,12 +69,14 @@ class Paraphrase(WholeDataAttack):
     most: int = 5
     floor: float = 0.8
     filter: str = "served"
+    texts: str = "all"
     by: str | Paraphraser = rest("apertium")  # noqa: RUF009 - makes a field
 
     def __post_init__(self) -> None:
         self._check(self.most >= 1, f"most must be at least 1, but is {self.most}")
         self._check(-1 <= self.floor <= 1, f"the floor must be a cosine, but is {self.floor}")
         self._check(self.filter in FILTERS, f"filter must be {', '.join(FILTERS)}, but is {self.filter!r}")
+        self._check(self.texts in TEXTS, f"texts must be {' or '.join(TEXTS)}, but is {self.texts!r}")
         object.__setattr__(self, "by", load_paraphraser(self.by))
 
     @classmethod
@@ -87,14 +93,19 @@ class Paraphrase(WholeDataAttack):
 
     def apply(self, stolen: StolenData, /) -> StolenData:
         check_rows_of(stolen, 1, attack=self.name)
-        vectors = stolen.vectors.copy()
+        vectors, said = stolen.vectors.copy(), np.zeros(len(stolen), dtype=bool)
         for start in range(0, len(stolen), _BLOCK):
             places = np.arange(start, min(start + _BLOCK, len(stolen)))
-            vectors[places] = self._averaged(stolen.kept(places))
-        return stolen.with_vectors(vectors)
+            owners, paraphrases = self._distinct([stolen.texts[place] for place in places])  # (p,), p texts
+            said[places[owners]] = True
+            vectors[places] = self._averaged(stolen.kept(places), owners, paraphrases)
+        if self.texts == "all":
+            return stolen.with_vectors(vectors)
+        if not said.any():
+            raise InputError(f"{self.name}: none of the {len(stolen)} texts has a paraphrase")
+        return stolen.with_vectors(vectors).kept(said)
 
-    def _averaged(self, stolen: StolenData) -> Floats:
-        owners, paraphrases = self._distinct(stolen.texts)  # (p,), p texts
+    def _averaged(self, stolen: StolenData, owners: Integers, paraphrases: list[str]) -> Floats:
         if not paraphrases:
             return stolen.vectors
         answers = ask_again(stolen, paraphrases, attack=self.name)  # (p, D)

@@ -4,7 +4,8 @@
     sst2, ag_news, enron, mind      in a folder, with stored vectors; the first three also from the Hugging Face hub
     FILE                            any file with texts and labels
 
-Texts, labels and split come from there; the vectors are stored beside the texts, or an encoder makes them.
+Texts, labels and split come from there; the vectors are stored beside the texts (providers.py), or an encoder makes
+them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from regionmarker.benchmark.corpora.corpus import Corpus, Labelled
+from regionmarker.benchmark.corpora.providers import STORED, ProviderEncoder, StoredProvider
 from regionmarker.benchmark.corpora.sources import (
     DATA,
     FORMATS,
@@ -22,16 +24,15 @@ from regionmarker.benchmark.corpora.sources import (
     read_labelled,
     stored_corpus,
 )
+from regionmarker.corpus import read_texts
 from regionmarker.encoders import load_encoder
 from regionmarker.errors import InputError
 from regionmarker.vectors import Encoder
 
 NAMES = ("python", "sst2", "ag_news", "enron", "mind")
-STORED = "stored:"
-"""Before the name of a provider whose vectors lie in the data folder."""
 
-__all__ = ["DATA", "FORMATS", "NAMES", "STORED", "Corpus", "Labelled", "check_corpus", "data_folder", "load_corpus",
-           "load_labelled"]  # fmt: skip
+__all__ = ["DATA", "FORMATS", "NAMES", "STORED", "Corpus", "Labelled", "ProviderEncoder", "StoredProvider",
+           "check_corpus", "data_folder", "load_corpus", "load_labelled", "texts_for_sale"]  # fmt: skip
 
 
 def check_corpus(name: str, provider: str, folder: Path | None) -> None:
@@ -44,7 +45,8 @@ def check_corpus(name: str, provider: str, folder: Path | None) -> None:
         return
     if folder is None:
         raise InputError(f"the provider {provider!r} lies in a data folder: give --data-dir, or set {DATA}")
-    for file in (f"{name}.parquet", f"provider_{provider.removeprefix(STORED)}_{name}.npz"):
+    parts = StoredProvider.parse(provider).parts
+    for file in (f"{name}.parquet", *(f"provider_{part}_{name}.npz" for part in parts)):
         if not (folder / file).is_file():
             raise InputError(f"{file} is not in {folder}: give another --data-dir")
 
@@ -64,7 +66,8 @@ def load_corpus(
     name
         One of :data:`NAMES`, or a file with texts and labels.
     provider
-        ``stored:NAME`` for vectors in the data folder, else an encoder spec.
+        ``stored:NAME`` for vectors in the data folder, ``stored:NAME+NAME,crowded=0.75`` for what can be made of them
+        (:mod:`~regionmarker.benchmark.corpora.providers`), else an encoder spec.
     folder
         The data folder. Without it the paper's corpora come from the Hugging Face hub.
     limit
@@ -80,10 +83,42 @@ def load_corpus(
     """
     check_corpus(name, provider, folder)
     if provider.startswith(STORED) and folder is not None:
-        return stored_corpus(name, provider.removeprefix(STORED), folder, limit)
+        return stored_corpus(name, StoredProvider.parse(provider), folder, limit)
     data = load_labelled(name, folder).some(limit)
     loaded = load_encoder(provider) if encoder is None else encoder(provider)
     return Corpus(name, provider, data, loaded.encode(list(data.texts)))
+
+
+def texts_for_sale(name: str, provider: str | None = None, folder: Path | None = None) -> list[str]:
+    """Return the texts of a corpus that are not for testing, in the order in which grids buy them.
+
+    Parameters
+    ----------
+    name
+        A corpus, or any file of texts.
+    provider
+        ``stored:NAME``: only the texts that it has vectors of, those with stored paraphrases first.
+    folder
+        The data folder.
+
+    Examples
+    --------
+    >>> len(texts_for_sale("python")) > 2000
+    True
+    """
+    found = data_folder(folder)
+    if provider is not None:
+        if not provider.startswith(STORED):
+            raise InputError(f"the provider {provider!r} is no stored one: give {STORED}NAME, or none")
+        corpus = load_corpus(name, provider, folder=found)
+        data, first = corpus.data, corpus.paraphrases
+    elif name not in NAMES:
+        return list(dict.fromkeys(read_texts(Path(name))))
+    else:
+        check_corpus(name, "", found)
+        data, first = load_labelled(name, found), {}
+    texts = [text for text, test in zip(data.texts, data.test, strict=True) if not test]
+    return sorted(texts, key=lambda text: text not in first)  # stable
 
 
 def load_labelled(name: str, folder: Path | None) -> Labelled:

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from regionmarker.benchmark.corpora.providers import StoredProvider
 from regionmarker.errors import InputError
 from regionmarker.vectors import AnyArray, Floats, Integers, as_floats
 
@@ -63,6 +64,8 @@ class Corpus:
         Text to its paraphrases, where such are stored.
     other
         Further texts whose clean vectors are known (the paraphrases), and these vectors.
+    stored
+        How the vectors were made of stored ones; None where an encoder made them.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Corpus:
     clean: Floats
     paraphrases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     other: tuple[tuple[str, ...], Floats] | None = None
+    stored: StoredProvider | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clean", as_floats(self.clean, what=f"the vectors of {self.name}"))

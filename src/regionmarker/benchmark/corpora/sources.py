@@ -24,10 +24,11 @@ from typing import Any
 import numpy as np
 
 from regionmarker.benchmark.corpora.corpus import Corpus, Labelled
+from regionmarker.benchmark.corpora.providers import StoredProvider
 from regionmarker.corpus import open_parquet, read_columns
 from regionmarker.errors import InputError, MissingExtraError, OutsideError
 from regionmarker.sample_corpus import sentences_by_module
-from regionmarker.vectors import AnyArray, Floats, normalised
+from regionmarker.vectors import AnyArray, Floats, Integers, normalised
 
 FORMATS = (".jsonl", ".csv", ".parquet")
 DATA = "REGIONMARKER_DATA"
@@ -153,31 +154,54 @@ def data_folder(given: Path | None) -> Path | None:
     return named
 
 
-def stored_corpus(name: str, provider: str, folder: Path, limit: int | None = None) -> Corpus:
+def stored_corpus(name: str, provider: StoredProvider, folder: Path, limit: int | None = None) -> Corpus:
     """Read a corpus with the vectors that a provider gave for a part of it."""
     rows = parquet_rows(_existing(folder / f"{name}.parquet"))
-    stored = _arrays(folder / f"provider_{provider}_{name}.npz")
-    numbers, vectors = stored["rows"], normalised(stored["embeddings"].astype(np.float32))
-    if len(numbers) != len(vectors) or numbers.max(initial=-1) >= len(rows):
-        raise InputError(f"provider_{provider}_{name}.npz does not fit {name}.parquet: make it from that file again")
+    numbers, parts = _stored_rows(name, provider, folder, len(rows))
+    provider = provider.fitted(parts)
+    vectors = provider.vectors(parts)
     data = labelled_rows(folder / f"{name}.parquet", [rows[number] for number in numbers])
     kept = data.some(limit)
     place = {rows[number]["text"]: spot for spot, number in reversed(list(enumerate(numbers)))}
     clean = vectors[[place[text] for text in kept.texts]]
     paraphrases, other = _paraphrases(name, provider, folder, rows, set(kept.texts))
-    return Corpus(name, f"stored:{provider}", kept, clean, paraphrases, other)
+    return Corpus(name, provider.name, kept, clean, paraphrases, other, provider)
+
+
+def _stored_rows(name: str, provider: StoredProvider, folder: Path, most: int) -> tuple[Integers, list[Floats]]:
+    """Return the row numbers that all parts of a provider have, and each part's vectors of them."""
+    numbers: list[Integers] = []
+    vectors: list[Floats] = []
+    for part in provider.parts:
+        stored = _arrays(folder / f"provider_{part}_{name}.npz")
+        rows, found = stored["rows"], stored["embeddings"]
+        if len(rows) != len(found) or rows.max(initial=-1) >= most:
+            raise InputError(f"provider_{part}_{name}.npz does not fit {name}.parquet: make it from that file again")
+        numbers.append(rows)
+        vectors.append(normalised(found.astype(np.float32)))
+    if all(np.array_equal(rows, numbers[0]) for rows in numbers[1:]):
+        return numbers[0], vectors
+    common = numbers[0][np.all([np.isin(numbers[0], rows) for rows in numbers[1:]], axis=0)]
+    if not len(common):
+        raise InputError(f"the stored vectors of {provider.name} for {name} have no row in common: make them again")
+    places = [{int(number): place for place, number in enumerate(rows)} for rows in numbers]
+    return common, [found[[of[int(number)] for number in common]] for of, found in zip(places, vectors, strict=True)]
 
 
 def _paraphrases(
-    name: str, provider: str, folder: Path, rows: list[dict[str, Any]], known: set[str]
+    name: str, provider: StoredProvider, folder: Path, rows: list[dict[str, Any]], known: set[str]
 ) -> tuple[dict[str, tuple[str, ...]], tuple[tuple[str, ...], Floats] | None]:
-    texts, vectors = folder / f"paraphrases_{name}.parquet", folder / f"paraphrases_{provider}_{name}.npz"
-    if not texts.is_file() or not vectors.is_file():
+    """Return the stored paraphrases, and the provider's vectors of them; none where a part has no such vectors."""
+    texts = folder / f"paraphrases_{name}.parquet"
+    files = [folder / f"paraphrases_{part}_{name}.npz" for part in provider.parts]
+    if not texts.is_file() or not all(file.is_file() for file in files):
         return {}, None
     numbers, said = read_columns(texts, ["row", "text"])
-    clean = normalised(_arrays(vectors)["embeddings"].astype(np.float32))
-    if len(said) != len(clean):
-        raise InputError(f"{vectors} has {len(clean)} vectors for {len(said)} paraphrases: make it again")
+    parts = [normalised(_arrays(file)["embeddings"].astype(np.float32)) for file in files]
+    for file, part in zip(files, parts, strict=True):
+        if len(said) != len(part):
+            raise InputError(f"{file} has {len(part)} vectors for {len(said)} paraphrases: make it again")
+    clean = provider.vectors(parts)
     found: dict[str, list[str]] = {}
     places: dict[str, int] = {}
     for place, (number, text) in enumerate(zip(numbers, said, strict=True)):

@@ -25,7 +25,10 @@ __all__ = ["Picture", "make_figures", "write_figures"]
 
 Portraits = dict[str, dict[str, Any]]
 """Data of the pictures of the mark, by what they are called."""
-_REDUCERS = {"pca": "PCA", "svd": "SVD", "autoencoder": "auto-encoder", "umap": "UMAP", "none": "no reduction"}
+_REDUCERS = {
+    "pca": "PCA", "svd": "SVD", "autoencoder": "auto-encoder", "umap": "UMAP", "none": "no reduction",
+    "pca, uncentred": "PCA, uncentred", "none, uncentred": "no reduction, uncentred",
+}  # fmt: skip
 _BOXES = {
     "text": (0.02, 0.62, "a customer's text", PLAIN),
     "clean": (0.22, 0.62, "clean vector e", PLAIN),
@@ -116,11 +119,11 @@ def _portraits(results: Results) -> Iterable[tuple[str, str, Draw]]:
 
 
 def _balance(corpora: Portraits) -> Figure:
-    names = list(_REDUCERS)
+    names = [name for name in _REDUCERS if all(name in extras["regions"] for extras in corpora.values())]
     figure, grid = panels(len(corpora) * len(names), across=len(names), width=2.0, height=1.8)
     for axes, (corpus, reducer) in zip(grid, ((c, r) for c in corpora for r in names), strict=True):
         shares = corpora[corpus]["regions"][reducer]
-        axes.set_title(f"{corpus}, {_REDUCERS[reducer]}")
+        axes.set_title(f"{corpus}, {_REDUCERS[reducer]}", fontsize=7 if "uncentred" in reducer else None)
         if isinstance(shares, str):
             axes.text(0.5, 0.5, "no key possible", ha="center", va="center", transform=axes.transAxes)
             axes.set_axis_off()

@@ -1,8 +1,8 @@
 """A cell: one corpus, one defense, one list of attacks, one stealer, one seed, one suspect; and the columns of its row.
 
 Many cells have something in common, such as a key or a copy. :attr:`Cell.split`, :attr:`Cell.served`,
-:attr:`Cell.theft` and :attr:`Cell.shared` are the cell without what does not matter for it, so that whoever keeps
-results by these computes nothing twice.
+:attr:`Cell.theft`, :attr:`Cell.trained` and :attr:`Cell.shared` are the cell without what does not matter for it, so
+that whoever keeps results by these computes nothing twice.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ COPY, UNMARKED, PROVIDER, PORTRAIT = "copy", "unmarked copy", "provider", "portr
 itself; any other name is an encoder that never saw a served vector. A portrait judges nobody: it looks at the mark."""
 
 NO_DEFENSE = "none"
+_ON_THE_MODEL = ("after", "finetune")
 _ALIAS = re.compile(r"@([A-Za-z][\w-]*)")
 _DIGEST_VERSION = "regionmarker cell 1"
 
@@ -107,6 +108,11 @@ class Cell:
         return replace(self, parameters=()) if self.guilty else self.shared
 
     @property
+    def trained(self) -> Cell:
+        """What cells with the same training have in common: attacks on the model itself come after it."""
+        return replace(self.theft, attacks=before_training(self.attacks))
+
+    @property
     def shared(self) -> Cell:
         """What cells with the same unmarked copy have in common: they go to one worker, which trains it once."""
         return replace(self, defense=NO_DEFENSE, suspect=UNMARKED, parameters=())
@@ -146,6 +152,17 @@ class Cell:
         }
 
 
+def before_training(attacks: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the attacks that the training depends on.
+
+    Examples
+    --------
+    >>> before_training(("cse", "after:rotate:3"))
+    ('cse',)
+    """
+    return tuple(attack for attack in attacks if attack.partition(":")[0] not in _ON_THE_MODEL)
+
+
 def expand(spec: str, encoders: Mapping[str, str]) -> str:
     """Put the encoders' own specs in the place of their names.
 
@@ -180,6 +197,7 @@ CELL = {
 }
 NUMBERS = (
     "fidelity",  # mean cosine of the copy to its own training targets, on held-out texts
+    "centred_fidelity",  # the same after the mean of each side was taken away
     "correlation",  # Spearman correlation of its pairwise cosines with the clean provider's
     "trained_on",  # texts left after the attacks
     "decoy_p",

@@ -14,8 +14,9 @@ from regionmarker.benchmark.grid.cell import PORTRAIT, Cell, failed
 from regionmarker.benchmark.grid.parts import CellParts
 from regionmarker.errors import MissingExtraError, RegionMarkerError
 from regionmarker.marking.marker import RegionMarker
+from regionmarker.marks.reduction import haar
 from regionmarker.measures import neighbour_overlap, row_cosines
-from regionmarker.vectors import AnyArray, Floats
+from regionmarker.vectors import AnyArray, Doubles, Floats
 
 _NEIGHBOURS_OF = 2000  # texts whose nearest neighbours are counted
 _MAPPED = 600  # texts in a portrait's map
@@ -155,7 +156,37 @@ def _regions(cell: Cell, parts: CellParts) -> dict[str, list[float] | str]:
             found[reducer] = str(error)
         else:
             found[reducer] = _rounded(np.bincount(numbers, minlength=16) / len(numbers))
+    for reducer in ("pca", "none"):
+        found[f"{reducer}, uncentred"] = _rounded(
+            uncentred_balance(corpus.clean[own], corpus.clean, reducer, cell.seed)
+        )
     return found
+
+
+def uncentred_balance(own: Floats, rows: Floats, reducer: str, seed: int) -> Doubles:
+    """Return the shares of 16 regions between hyperplanes through the origin, as the paper has them: no mean is taken.
+
+    Parameters
+    ----------
+    own, rows
+        What a reduction is fitted on, (m, D), and what is counted, (n, D).
+    reducer
+        ``pca`` (four components) or ``none``.
+    seed
+        Of the normals.
+
+    Examples
+    --------
+    >>> crowded = np.random.default_rng(0).standard_normal((400, 8)).astype(np.float32) + 9
+    >>> bool(uncentred_balance(crowded, crowded, "none", 0).max() > 0.5)
+    True
+    """
+    rng = np.random.default_rng([seed, 16])
+    if reducer == "pca":
+        _, axes = np.linalg.eigh(np.cov(own.astype(np.float64), rowvar=False))
+        rows = rows @ axes[:, -4:].astype(np.float32)  # (n, 4)
+    sides = rows @ haar(rng, 4, rows.shape[1]).T.astype(np.float32) > 0  # (n, 4)
+    return np.bincount(sides @ (1 << np.arange(4)), minlength=16) / len(rows)
 
 
 def _map(rows: Floats, seed: int) -> list[list[float]]:

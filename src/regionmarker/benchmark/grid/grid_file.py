@@ -5,7 +5,7 @@
 
     [[block]]                      every block is a product; a grid may hold several
     corpora = ["sst2"]
-    provider = "stored:mpnet768"   or an encoder spec
+    provider = "stored:mpnet768"   or "stored:mpnet768+nomic768,crowded=0.75", or an encoder spec
     defenses = ["none", "regionmarker:strength={strength}"]
     attacks = ["none", "shift:100", ["shift:100", "truncate:2/3"]]
     stealers = ["head:@minilm"]
@@ -161,14 +161,14 @@ class Grid:
         return replace(self, encoders=tuple(sorted({**dict(self.encoders), **given}.items())))
 
     def batches(self) -> list[list[Cell]]:
-        """Return the cells in groups that share the unmarked copy.
+        """Return the cells in groups that share the unmarked copy, before anything was done to it.
 
         Portraits need none, and each takes as long as a dozen other cells: they come first, or the last one would keep
         a single worker busy while the others wait.
         """
         groups: dict[Cell, list[Cell]] = {}
         for cell in sorted(self.cells, key=lambda cell: cell.suspect != PORTRAIT):
-            groups.setdefault(cell if cell.suspect == PORTRAIT else cell.shared, []).append(cell)
+            groups.setdefault(cell if cell.suspect == PORTRAIT else cell.shared.trained, []).append(cell)
         return list(groups.values())
 
 

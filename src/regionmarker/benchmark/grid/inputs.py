@@ -96,7 +96,8 @@ class GridInputs:
             *options, last = attack.partition(":")[2].split(",")
             named = [Path(part.removeprefix("folder=")) for part in options if part.startswith("folder=")]
             folders = named or ([self.folder] if self.folder is not None else [])
-            places = [Path(last), *(folder / f"{last}.parquet" for folder in folders)] if last else []
+            files = [Path(file) for file in last.removeprefix("table:").split("@")] if last else []
+            places = [*files, *(folder / f"{last}.parquet" for folder in folders)] if last else []
             found += [path for path in places if path.is_file()]
         return found
 
@@ -171,7 +172,7 @@ def _computing(root: Path) -> list[Path]:
 
 @cache
 def encoder_identity(spec: str) -> str:
-    """Return what identifies an encoder: its spec, or the digest of the files where the spec names a folder.
+    """Return what identifies an encoder: its spec, or the digest of the files where the spec names a folder or a file.
 
     Examples
     --------
@@ -179,14 +180,15 @@ def encoder_identity(spec: str) -> str:
     'wordllama'
     """
     head, _, rest = spec.partition(":")
-    folder = Path(rest) if rest else Path(spec)
-    if not folder.is_dir():
+    path, _, more = (rest or spec).partition("#")  # a prompt, or a tokenizer
+    folder = Path(path).expanduser()
+    if not folder.exists():
         return spec
-    found = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            found.update(f"{path.relative_to(folder).as_posix()} {path.stat().st_size}\n".encode())
-            with path.open("rb") as file:
+    found = hashlib.sha256(more.encode())
+    for part in sorted(folder.rglob("*")) if folder.is_dir() else [folder]:
+        if part.is_file():
+            found.update(f"{part.relative_to(folder).as_posix()} {part.stat().st_size}\n".encode())
+            with part.open("rb") as file:
                 found.update(hashlib.file_digest(file, "sha256").digest())
     return f"{head if rest else 'folder'}:sha256:{found.hexdigest()}"
 

@@ -7,17 +7,21 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from regionmarker.benchmark.corpora import STORED, Corpus
+from regionmarker.benchmark.corpora import Corpus, ProviderEncoder
 from regionmarker.benchmark.grid.cell import PROVIDER, Cell, CorpusId, expand
 from regionmarker.benchmark.grid.inputs import GridInputs
-from regionmarker.benchmark.protocols import Defense, Stealer, StolenData
+from regionmarker.benchmark.protocols import Defense, Stealer, StolenData, StolenModel
 from regionmarker.encoders.base import LookupEncoder
 from regionmarker.errors import InputError
 from regionmarker.vectors import Encoder, Floats, Integers
+
+if TYPE_CHECKING:
+    from regionmarker.benchmark.attacks import AttackPlan
 
 _LEAST = 100  # texts that a key needs at the very least; what a defense needs beyond that it says itself
 CLASSIFIED = 3000
@@ -81,11 +85,22 @@ class Fitted:
 
 
 @dataclass(frozen=True)
+class Trained:
+    """What a stealer has made of the stolen data, before anything is done to the model itself."""
+
+    model: StolenModel
+    texts: int
+    seconds_attack: float
+    seconds_steal: float
+
+
+@dataclass(frozen=True)
 class Theft:
     """A stolen model, how well it learnt, and how long attack and training took."""
 
     model: Encoder
     fidelity: float
+    centred_fidelity: float
     correlation: float
     trained_on: int
     seconds_attack: float
@@ -100,6 +115,7 @@ class CellParts:
         self._split = lru_cache(8)(self._divide)
         self._fitted = lru_cache(16)(self._fit)
         self._theft = lru_cache(2)(self._steal)  # they are large
+        self._trained = lru_cache(2)(self._train)
         self._known_encoder = lru_cache(16)(self._with_features)
         self._plain_encoder = lru_cache(16)(lambda spec: cached_encoder(spec, inputs))
         self.measured: dict[tuple[str, Cell], dict[str, float]] = {}
@@ -140,10 +156,22 @@ class CellParts:
         return self._theft(cell.theft)
 
     def _steal(self, cell: Cell) -> Theft:
+        trained = self._trained(cell.trained)
+        learnt, started = trained.model.fidelity, time.perf_counter()
+        suspect = self._plan(cell).modify(trained.model)
+        spent = trained.seconds_steal + time.perf_counter() - started
+        return Theft(
+            suspect, learnt.cosine, learnt.centred, learnt.correlation, trained.texts, trained.seconds_attack, spent
+        )
+
+    def _plan(self, cell: Cell) -> AttackPlan:
         from regionmarker.benchmark.attacks import plan_attacks
 
+        return plan_attacks([self._spec(attack) for attack in cell.attacks], self.corpus(cell), self.inputs.folder)
+
+    def _train(self, cell: Cell) -> Trained:
         corpus, split, clean = self.corpus(cell), self.split(cell), self.clean(cell)
-        plan = plan_attacks([self._spec(attack) for attack in cell.attacks], corpus, self.inputs.folder)
+        plan = self._plan(cell)
         public = self.encoder(cell, cell.public) if cell.public else None
         served = corpus.clean if cell.unmarked else self.fitted(cell).served
 
@@ -157,10 +185,7 @@ class CellParts:
         attacked = time.perf_counter()
         truth = clean.encode(stolen.texts) if clean.knows(stolen.texts) else None
         model = self._stealer(cell).steal(list(stolen.texts), stolen.vectors, clean=truth)
-        learnt = model.fidelity
-        suspect = plan.modify(model)
-        spent = time.perf_counter() - attacked
-        return Theft(suspect, learnt.cosine, learnt.correlation, len(stolen), attacked - started, spent)
+        return Trained(model, len(stolen), attacked - started, time.perf_counter() - attacked)
 
     # ---- parts by their specs
 
@@ -169,11 +194,15 @@ class CellParts:
         return self.clean(cell) if cell.suspect == PROVIDER else self.encoder(cell, cell.suspect)
 
     def clean(self, cell: Cell) -> LookupEncoder:
+        """Return the unmarked provider; texts that nobody stored need the provider itself, if the grid names it."""
         corpus, spec = self.corpus(cell), self._spec(cell.provider)
-        if spec.startswith(STORED):  # texts that nobody stored need the provider itself, if the grid names it
-            spec = self.inputs.encoders.get(spec.removeprefix(STORED), "")
-        load = (lambda: self._plain_encoder(spec)) if spec else None
-        return LookupEncoder(cell.provider, corpus.all_texts, corpus.all_clean, load)
+        specs = [spec] if corpus.stored is None else [self.inputs.encoders.get(part) for part in corpus.stored.parts]
+
+        def load() -> Encoder:
+            encoders = [self._plain_encoder(str(spec)) for spec in specs]
+            return encoders[0] if corpus.stored is None else ProviderEncoder(corpus.stored, encoders)
+
+        return LookupEncoder(cell.provider, corpus.all_texts, corpus.all_clean, load if all(specs) else None)
 
     def encoder(self, cell: Cell, spec: str) -> Encoder:
         """Return an encoder by its spec; what it says of the corpus is known already, where somebody embedded it."""
@@ -186,7 +215,7 @@ class CellParts:
         return LookupEncoder(spec, self.inputs.corpora[corpus_id].texts, features, lambda: self._plain_encoder(spec))
 
     def _stealer(self, cell: Cell) -> Stealer:
-        from regionmarker.benchmark.stealers import features_encoder, load_stealer, needs_teacher
+        from regionmarker.benchmark.stealers import features_encoder, keeps_trainings, load_stealer, needs_teacher
 
         spec = self._spec(cell.stealer)
         options: dict[str, Any] = {"seed": cell.seed}
@@ -194,7 +223,19 @@ class CellParts:
             spec, options["features"] = spec.replace(f":{encoder}", "", 1), self.encoder(cell, encoder)
         if needs_teacher(spec):
             options["teacher"] = self._teacher(cell)
+        if keeps_trainings(spec) and self.inputs.cache is not None:
+            options |= self._kept(cell)
         return load_stealer(spec, **options)
+
+    def _kept(self, cell: Cell) -> dict[str, Any]:
+        """Return what a long training is given: where to keep its state and the copy, and a log of how far it is."""
+        from regionmarker.benchmark.grid.training_log import TrainingLog
+
+        folder = (self.inputs.cache or Path()) / "trainings"
+        states, copies = folder / "states", folder / "copies"
+        states.mkdir(parents=True, exist_ok=True)
+        log = TrainingLog(folder / "log.txt", f"{cell.corpus}, {cell.defense}, {cell.attack}, seed {cell.seed}")
+        return {"checkpoint": states, "copies": copies, "progress": log.progress, "say": log.say}
 
     def _teacher(self, cell: Cell) -> LookupEncoder:
         """Return the provider as it serves, for copies that are noise on its answers."""

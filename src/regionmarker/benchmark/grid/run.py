@@ -36,7 +36,7 @@ def check_grid(grid: Grid, data_dir: Path | None = None) -> None:
     """Load every part by its spec, and look for every corpus: a mistake shows before anything is written."""
     from regionmarker.benchmark.attacks import FineTune, plan_attacks
     from regionmarker.benchmark.defenses import load_defense
-    from regionmarker.benchmark.stealers import STEALERS, features_encoder
+    from regionmarker.benchmark.stealers import STEALERS, features_encoder, keeps_trainings, load_stealer
     from regionmarker.encoders import ENCODERS
 
     encoders, folder = dict(grid.encoders), data_folder(data_dir)
@@ -52,6 +52,8 @@ def check_grid(grid: Grid, data_dir: Path | None = None) -> None:
                 check_corpus(later.corpus, "", folder)
     for spec in dict.fromkeys(cell.stealer for cell in grid.cells if cell.stealer):
         STEALERS.check(expand(spec, encoders))
+        if keeps_trainings(expand(spec, encoders)):
+            load_stealer(expand(spec, encoders))  # a folder that is not there shows now, and not after an hour
         if (encoder := features_encoder(expand(spec, encoders))) is not None:
             ENCODERS.check(encoder)
     for spec in {spec for cell in grid.cells for spec in (cell.public, cell.suspect)}:

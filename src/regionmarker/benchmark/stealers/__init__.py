@@ -2,7 +2,7 @@
 
     head:ENCODER                      a head on the frozen features of an encoder, by the encoder's own spec
     tokens, tokens:wordllama          a bag of token vectors
-    backbone:NAME                     full fine-tuning of a Hugging Face model, by its name on the hub or its folder
+    backbone:NAME                     full fine-tuning of a transformer: a name on the hub, a folder or a GGUF file
     simulated:FIDELITY                noise on a teacher, which is given as an object: teacher=
 
 Options follow after commas, ``head:wordllama,hidden=512,epochs=2``, or as arguments of :func:`load_stealer`; the two
@@ -10,7 +10,8 @@ mean the same. Every stealer takes ``seed`` and ``progress``. Another package ad
 group ``regionmarker.stealers``: its name stands before the colon, and it is a class with
 ``from_spec(text, **options)``, or anything that may be called so. A class whose ``needs_features`` is true is given
 ``features=``, the encoder that its spec names, and one whose ``needs_teacher`` is true ``teacher=``: grids have both at
-hand. Only the backbone loads torch, when it steals.
+hand. One whose ``keeps_trainings`` is true is given ``checkpoint``, ``copies``, ``progress`` and ``say``. Only the
+backbone loads torch, when it steals.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from regionmarker.specs import Registry, split_options
 
 __all__ = [
     "Fidelity", "FrozenHead", "HashedGrams", "HeadModel", "NoisyCopy", "NoisyModel", "TokenBag", "TokenBagModel",
-    "WordLlamaTokens", "features_encoder", "fidelity", "known_stealers", "load_stealer", "needs_teacher", "noisy",
-    "pair_correlation",
+    "WordLlamaTokens", "features_encoder", "fidelity", "keeps_trainings", "known_stealers", "load_stealer",
+    "needs_teacher", "noisy", "pair_correlation",
 ]  # fmt: skip
 
 STEALERS = Registry(
@@ -101,3 +102,14 @@ def needs_teacher(spec: str) -> bool:
     True
     """
     return bool(getattr(STEALERS.find(split_options(spec)[0].partition(":")[0]), "needs_teacher", False))
+
+
+def keeps_trainings(spec: str) -> bool:
+    """Return whether a stealer's training is long enough to be kept: it takes checkpoint, copies, progress and say.
+
+    Examples
+    --------
+    >>> keeps_trainings("backbone:bert-base-cased"), keeps_trainings("tokens")
+    (True, False)
+    """
+    return bool(getattr(STEALERS.find(split_options(spec)[0].partition(":")[0]), "keeps_trainings", False))

@@ -15,11 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from regionmarker.benchmark.protocols import Fidelity, Objective
+from regionmarker.benchmark.stealers.answer_heads import HEADS, Dense
 from regionmarker.benchmark.stealers.training import TorchLoss, Training, threads, torch_loss
-from regionmarker.benchmark.stealers.transformer import Transformer, load_pretrained, quiet, tokenise
+from regionmarker.benchmark.stealers.transformer import (
+    POOLING_MODES,
+    Transformer,
+    load_pretrained,
+    quiet,
+    tokenise,
+)
 from regionmarker.encoders.base import check_texts
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.progress import Progress
@@ -28,6 +36,8 @@ from regionmarker.vectors import Floats
 _ABOUT, _HEAD = "regionmarker.json", "regionmarker_head.safetensors"
 _BATCH = 64  # texts that are answered at a time
 _FURTHER = 5e-5  # the learning rate of training on
+_CLIP, _CHUNK = 1.0, 512
+_MODULES = {"Identity": "linear", "Tanh": "activation", "ReLU": "activation", "GELU": "activation"}  # of torch.nn
 
 
 class BackboneModel:
@@ -92,32 +102,41 @@ class BackboneModel:
         network = deepcopy(self._network)
         tokens = tokenise(self._tokenizer, texts, self._max_length)
         loss = objective if callable(objective) else torch_loss(objective)
+        training = Training(
+            network, tokens, loss, epochs, batch_size, rate, seed, parameters,
+            progress=progress, clip=_CLIP, chunk=_CHUNK,
+        )  # fmt: skip
         with threads(threads_used):
-            Training(network, tokens, loss, epochs, batch_size, rate, seed, parameters, progress=progress).run()
+            training.run()
         model = BackboneModel(f"{self.name}, trained on", network, self._tokenizer, self._max_length, self.history)
         model.fidelity = self.fidelity
         return model
 
     def save(self, folder: str | Path) -> None:
-        """Write the copy as a folder that transformers can read, with the head beside; it must not exist yet."""
-        from safetensors.torch import save_file
+        """Write the copy as a folder; it must not exist yet.
 
+        :meth:`load` reads it, and so does sentence-transformers: ``sentence-transformers:FOLDER`` is an encoder that
+        answers as the copy does.
+        """
         folder = Path(folder)
         if folder.exists():
             raise InputError(f"{folder} exists already: name another folder")
         temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(6)}.tmp")
         about = {
             "name": self.name,
+            "head": self._network.head.kind,
+            "sizes": self._network.head.sizes,
             "pooling": self._network.pooling,
             "max_length": self._max_length,
             "history": self.history,
-            "fidelity": asdict(self.fidelity),
+            "fidelity": asdict(self.fidelity) if hasattr(self, "fidelity") else None,
         }
         try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
             with quiet():
                 self._network.body.save_pretrained(temporary)
-                self._tokenizer.save_pretrained(temporary)
-            save_file(self._network.head(), temporary / _HEAD)
+                write_sentence_transformer(temporary, self._network, self._tokenizer, self._max_length)
+            save_file(self._network.head.state_dict(), temporary / _HEAD)
             (temporary / _ABOUT).write_text(json.dumps(about))
             temporary.replace(folder)
         except OSError as error:
@@ -127,20 +146,63 @@ class BackboneModel:
 
     @classmethod
     def load(cls, folder: str | Path) -> BackboneModel:
-        from safetensors.torch import load_file
-
+        """Read a copy that :meth:`save` has written."""
         folder = Path(folder)
         if not (folder / _ABOUT).is_file():
             raise InputError(f"{folder} holds no stolen model: give a folder that save has written")
         try:
             about = json.loads((folder / _ABOUT).read_text())
-            head = load_file(folder / _HEAD)
-            sizes = head["second.weight"].shape  # (D', h)
+            head = HEADS[about["head"]](*about["sizes"])
+            head.load_state_dict(load_file(folder / _HEAD))
             body, tokenizer = load_pretrained(str(folder.resolve()))
-            network = Transformer(body, sizes[0], sizes[1], about["pooling"])
-            network.load_state_dict(network.state_dict() | head)
+            network = Transformer(body, head, about["pooling"])
             model = cls(about["name"], network.eval(), tokenizer, about["max_length"], about["history"])
-            model.fidelity = Fidelity(**about["fidelity"])
+            if about["fidelity"] is not None:
+                model.fidelity = Fidelity(**about["fidelity"])
         except (KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
             raise InputError(f"the stolen model in {folder} is damaged: {type(error).__name__}") from None
         return model
+
+
+def write_sentence_transformer(folder: Path, network: Transformer, tokenizer: Any, max_length: int) -> None:
+    """Write what makes a folder with a backbone in it a sentence-transformers model: tokenizer, pooling, dense layers.
+
+    The oldest form of these files, which every version reads.
+    """
+    tokenizer = deepcopy(tokenizer)
+    tokenizer.padding_side = "right"
+    if tokenizer.pad_token is None or tokenizer.pad_token_id >= network.body.config.vocab_size:
+        tokenizer.pad_token = tokenizer.convert_ids_to_tokens(0)  # it stands under the mask, as in training
+    tokenizer.save_pretrained(folder)
+    size = network.head.sizes[0]
+    pooling = "first" if network.pooling == "pooler" else network.pooling
+    modes = {f"pooling_mode_{mode}": name == pooling for name, mode in POOLING_MODES.items()}
+    layers = network.head.chain()
+    if network.pooling == "pooler":
+        dense = network.body.pooler.dense
+        layers.insert(0, Dense(dense.weight, dense.bias, "Tanh"))
+    modules = [("Transformer", ""), ("Pooling", "1_Pooling")]
+    _write(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": size, **modes})
+    for place, layer in enumerate(layers, start=2):
+        modules.append(("Dense", f"{place}_Dense"))
+        _write(folder / f"{place}_Dense" / "config.json", {
+            "in_features": layer.weight.shape[1], "out_features": layer.weight.shape[0], "bias": True,
+            "activation_function": f"torch.nn.modules.{_MODULES[layer.activation]}.{layer.activation}",
+        })  # fmt: skip
+        tensors = {"linear.weight": layer.weight, "linear.bias": layer.bias}
+        save_file(
+            {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()},
+            folder / f"{place}_Dense" / "model.safetensors",
+        )
+    modules.append(("Normalize", f"{len(modules)}_Normalize"))
+    (folder / modules[-1][1]).mkdir()
+    _write(folder / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False})
+    _write(folder / "modules.json", [
+        {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for place, (kind, path) in enumerate(modules)
+    ])  # fmt: skip
+
+
+def _write(path: Path, content: object) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content, indent=2) + "\n")

@@ -112,7 +112,7 @@ class Training:
     loss
         Of a batch.
     epochs, batch_size, learning_rate, seed
-        AdamW without weight decay; its rate falls linearly to 0, without warm-up.
+        AdamW without weight decay; its rate falls linearly to 0.
     parameters
         What is trained besides the network, such as the classifier of a task.
     patience
@@ -121,6 +121,15 @@ class Training:
         Where to keep the state, after each pass and after this many steps.
     progress
         Called after each step.
+    head_rate
+        The learning rate of the head, where it has one of its own.
+    warm_up
+        Steps in which the rate rises to where it falls from; a quarter of all at the most.
+    clip
+        What the length of the whole gradient is cut to; 0 for never.
+    chunk
+        Batches are of texts of like length: this many texts are sorted at a time, then their batches are shuffled. 0
+        for batches at random, which pad four tokens of ten.
     """
 
     network: Transformer
@@ -135,13 +144,25 @@ class Training:
     checkpoint: Checkpoint | None = None
     every: int = 200
     progress: Progress | None = None
+    head_rate: float | None = None
+    warm_up: int = 0
+    clip: float = 0.0
+    chunk: int = 0
     history: list[float] = field(default_factory=list)
     """The judge's numbers: of the start, then after each pass."""
 
     def __post_init__(self) -> None:
-        self._named: dict[str, Tensor] = dict(self.network.named_parameters())
+        self._named: dict[str, Tensor] = {
+            name: tensor for name, tensor in self.network.named_parameters() if tensor.requires_grad
+        }
         self._named |= {f"extra.{place}": tensor for place, tensor in enumerate(self.parameters)}
-        self._adam = torch.optim.AdamW(list(self._named.values()), lr=self.learning_rate, weight_decay=0.0)
+        groups: dict[float, list[Tensor]] = {}
+        for name, tensor in self._named.items():
+            own = self.head_rate if self.head_rate is not None and name.startswith("head.") else self.learning_rate
+            groups.setdefault(own, []).append(tensor)
+        self._rates = list(groups)
+        self._adam = torch.optim.AdamW([{"params": group} for group in groups.values()], lr=1.0, weight_decay=0.0)
+        self._order: tuple[int, list[Integers]] = (-1, [])  # of a pass
         self._a_pass = -(-len(self.tokens) // self.batch_size)  # steps
         self._done = 0
         self._losses: list[float] = []  # of this pass
@@ -169,20 +190,46 @@ class Training:
 
     def _step(self, total: int) -> None:
         epoch, place = divmod(self._done, self._a_pass)
-        order = np.random.default_rng([self.seed, epoch]).permutation(len(self.tokens))
-        rows = order[place * self.batch_size : (place + 1) * self.batch_size]
+        rows = self._batches(epoch)[place]
         batch = [self.tokens[row] for row in rows]
         torch.manual_seed(int(np.random.SeedSequence([self.seed, self._done]).generate_state(1)[0]))
         self.network.train()
-        self._adam.param_groups[0]["lr"] = self.learning_rate * (1 - self._done / total)
+        for group, rate in zip(self._adam.param_groups, self._rates, strict=True):
+            group["lr"] = rate * self._share(total)
         self._adam.zero_grad()
         loss = self.loss(lambda: self.network(batch), rows)
         loss.backward()  # type: ignore[no-untyped-call]
+        if self.clip:
+            torch.nn.utils.clip_grad_norm_(list(self._named.values()), self.clip)
         self._adam.step()
         self._done += 1
         self._losses.append(float(loss.detach()))
         if not np.isfinite(self._losses[-1]):
             raise self._diverged(epoch)
+
+    def _share(self, total: int) -> float:
+        """Return the share of the full rate that the next step takes."""
+        rising = min(self.warm_up, total // 4)
+        if self._done < rising:
+            return (self._done + 1) / (rising + 1)
+        return (total - self._done) / (total - rising)
+
+    def _batches(self, epoch: int) -> list[Integers]:
+        """Return the rows of each batch of a pass, drawn from (seed, pass) alone."""
+        if self._order[0] != epoch:
+            rng = np.random.default_rng([self.seed, epoch])
+            order = rng.permutation(len(self.tokens))
+            size = self.batch_size
+            if self.chunk:
+                lengths = np.array([len(numbers) for numbers in self.tokens])
+                step = max(self.chunk // size, 1) * size  # so that only the last batch is smaller
+                chunks = [order[start : start + step] for start in range(0, len(order), step)]
+                order = np.concatenate([part[np.argsort(lengths[part], kind="stable")] for part in chunks])
+            batches = [order[start : start + size] for start in range(0, len(order), size)]
+            if self.chunk:
+                batches = [batches[place] for place in rng.permutation(len(batches))]
+            self._order = epoch, batches
+        return self._order[1]
 
     def _end_pass(self, judge: Callable[[], float] | None) -> None:
         loss = float(np.mean(self._losses))
@@ -217,6 +264,7 @@ class Training:
             return
         tensors = {f"now.{name}": tensor.detach() for name, tensor in self._named.items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self._best.items()}
+        tensors |= {f"fixed.{name}": tensor for name, tensor in self.network.head.named_buffers()}
         for name, tensor in self._named.items():
             if tensor in self._adam.state:  # what the loss does not reach has no moments
                 moments = self._adam.state[tensor]
@@ -232,6 +280,8 @@ class Training:
         self._done, self._losses = state["done"], state["losses"]
         self._limit, self.history = state["limit"], state["history"]
         _assign(self._named, {name: tensors[f"now.{name}"] for name in self._named})
+        fixed = dict(self.network.head.named_buffers())
+        _assign(fixed, {name: tensors[f"fixed.{name}"] for name in fixed})
         device = self.network.device
         self._best = {name: tensors[f"best.{name}"].to(device) for name in self._named if f"best.{name}" in tensors}
         for name, tensor in self._named.items():
@@ -259,13 +309,13 @@ def threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def squared_distance(targets: Floats) -> TorchLoss:
-    """Return the published loss: the mean over all numbers of (S(x) - y)^2, targets (n, D')."""
-    answers = torch.from_numpy(targets)
+def squared_distance(targets: Floats, *, of: str = "numbers") -> TorchLoss:
+    """Return the squared distance to targets (n, D'): the mean over all numbers, as published, or over the rows."""
+    answers, scale = torch.from_numpy(targets), 1 if of == "numbers" else targets.shape[1]
 
     def loss(embed: Callable[[], Tensor], rows: Integers) -> Tensor:
         given = embed()
-        return torch.nn.functional.mse_loss(given, answers[rows].to(given.device))
+        return torch.nn.functional.mse_loss(given, answers[rows].to(given.device)) * scale
 
     return loss
 

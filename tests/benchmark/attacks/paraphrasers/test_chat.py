@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from regionmarker.benchmark.attacks.paraphrasers import load_paraphraser
-from regionmarker.benchmark.attacks.paraphrasers.chat import PROMPT, ChatParaphraser
+from regionmarker.benchmark.attacks.paraphrasers.chat import PROMPT, ChatParaphraser, LocalChatParaphraser
 from regionmarker.encoders.http_client import EndpointError
-from regionmarker.errors import InputError, OutsideError
+from regionmarker.errors import InputError, MissingExtraError, OutsideError
 
 KEY = "canary-1a2b3c4d5e6f"
 
@@ -138,3 +141,49 @@ def test_its_name_loads_it_again(server: ChatServer) -> None:
     assert load_paraphraser(chat.name).name == chat.name
     with pytest.raises(InputError, match="temperature must be"):
         ChatParaphraser(server.url, "small", temperature=7)
+
+
+# ---- a GGUF file in this process
+
+
+@pytest.fixture
+def llama(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The runtime's stand-in: its answers depend on the seed, and repeat; what it was asked is returned."""
+    asked: list[dict[str, Any]] = []
+
+    class Server:
+        def __init__(self, settings: Any) -> None:
+            self.path = settings.model.path
+
+        def handle_chat_completions(self, question: dict[str, Any]) -> dict[str, Any]:
+            asked.append({**question, "path": self.path})
+            said = ['"A fine film"', "a good film.", "a fine film", "A good movie", "never"][question["seed"]]
+            return {"choices": [{"message": {"content": said}}]}
+
+    module = ModuleType("xllamacpp")
+    module.Server = Server  # type: ignore[attr-defined]
+    module.CommonParams = lambda: SimpleNamespace(model=SimpleNamespace(), cpuparams=SimpleNamespace())  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "xllamacpp", module)
+    monkeypatch.setattr("regionmarker.benchmark.attacks.paraphrasers.chat.find_spec", lambda name: object())
+    return asked
+
+
+def test_a_file_is_asked_until_there_are_enough_different_answers(tmp_path: Path, llama: list[dict[str, Any]]) -> None:
+    (tmp_path / "small.gguf").write_bytes(b"GGUF")
+    paraphraser = load_paraphraser(f"gguf:{tmp_path}")
+    assert paraphraser.paraphrase(["a good  film"], 2) == [["A fine film", "A good movie"]]
+    assert [question["seed"] for question in llama] == [0, 1, 2, 3]
+    assert llama[0]["path"] == str(tmp_path / "small.gguf")
+    assert [message["role"] for message in llama[0]["messages"]] == ["system"] + ["user", "assistant"] * 2 + ["user"]
+    assert llama[0]["messages"][-1]["content"] == "a good film"
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=r"there is no GGUF file .*nothing.gguf"):
+        LocalChatParaphraser(str(tmp_path / "nothing.gguf")).paraphrase(["a"], 1)
+    with pytest.raises(InputError, match="name the model: gguf:FILE"):
+        load_paraphraser("gguf:")
+    (tmp_path / "small.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr("regionmarker.benchmark.attacks.paraphrasers.chat.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"xllamacpp is not installed: pip install .*gguf"):
+        LocalChatParaphraser(str(tmp_path / "small.gguf")).paraphrase(["a"], 1)

@@ -9,6 +9,7 @@ import pytest
 
 from regionmarker.benchmark.attacks.paraphrasers import load_paraphraser
 from regionmarker.benchmark.attacks.paraphrasers.neural import DipperParaphraser, NLLBParaphraser
+from regionmarker.benchmark.attacks.paraphrasers.translators import Seq2Seq
 from regionmarker.errors import InputError, OutsideError
 
 TEXTS = ["a good film", "the bad film"]
@@ -75,28 +76,27 @@ def dipper(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_nllb_goes_there_and_back(nllb: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    paraphraser = NLLBParaphraser(str(nllb), tokens=8)
     said: list[tuple[str, int]] = []
-    generate = paraphraser._translator.generate
+    generate = Seq2Seq.generate
 
-    def watched(texts, count, **options):  # type: ignore[no-untyped-def]
-        tokenizer = paraphraser._translator.tokenizer
-        said.append((tokenizer.src_lang, options["forced_bos_token_id"]))
-        return generate(texts, count, **options)
+    def watched(self, texts, count, **options):  # type: ignore[no-untyped-def]
+        said.append((self.tokenizer.src_lang, options["forced_bos_token_id"]))
+        return generate(self, texts, count, **options)
 
-    monkeypatch.setattr(paraphraser._translator, "generate", watched)
-    trips = paraphraser.paraphrase(TEXTS, 5)
-    assert [len(trip) for trip in trips] == [5, 5]
-    codes = paraphraser._translator.tokenizer.convert_tokens_to_ids(["fra_Latn", "eng_Latn"])
-    assert said == [("eng_Latn", codes[0]), ("fra_Latn", codes[1])]
+    monkeypatch.setattr(Seq2Seq, "generate", watched)
+    trips = NLLBParaphraser(str(nllb), tokens=8).paraphrase(TEXTS, 5)
+    assert len(trips) == 2
+    tokenizer = Seq2Seq(str(nllb)).tokenizer
+    french, english = tokenizer.convert_tokens_to_ids(["fra_Latn", "eng_Latn"])
+    assert said == [("eng_Latn", french), ("eng_Latn", french), ("fra_Latn", english)]  # the best way, others, back
     assert all(isinstance(text, str) and "_Latn" not in text for trip in trips for text in trip)
     assert load_paraphraser(f"nllb:{nllb}").paraphrase(TEXTS[:1], 1)  # by its spec
 
 
-def test_beams_are_the_same_every_time(nllb: Path) -> None:
+def test_trips_are_the_same_every_time_and_differ_from_each_other(nllb: Path) -> None:
     first, second = (NLLBParaphraser(str(nllb), tokens=8).paraphrase(TEXTS, 3) for _ in range(2))
     assert first == second
-    assert len({text for trip in first for text in trip}) > 1
+    assert all(len(set(trip)) == len(trip) for trip in first)
 
 
 def test_dipper_draws_by_its_seed_and_leaves_torchs_randomness_alone(dipper: Path) -> None:

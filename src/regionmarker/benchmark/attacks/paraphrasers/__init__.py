@@ -3,15 +3,20 @@
     table:FILE.parquet                made beforehand: columns original and text
     table:FILE.parquet@CORPUS         the same with row numbers of a corpus: columns row and text
     apertium:spa,cat                  round trips through these languages, offline
+    marian:THERE,BACK                 English to French and back by two Marian models (Opus-MT)
     nllb:MODEL                        English to French and back by an NLLB model
     dipper:MODEL                      the trained paraphraser DIPPER, lex 40 and div 40
     chat:URL#MODEL                    any OpenAI-compatible chat model with the paper's prompt
+    gguf:FILE                         a small chat model of a GGUF file, in this process
+    program:COMMAND                   any program that reads a text per line and writes a paraphrase per line
 
-Another package adds its own by an entry point of the group ``regionmarker.paraphrasers``.
+Another package adds its own by an entry point of the group ``regionmarker.paraphrasers``. What a slow one says is kept
+by paraphrase_file.py (``regionmarker bench paraphrase``) as a table.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, Self, cast, runtime_checkable
@@ -42,14 +47,37 @@ PARAPHRASERS = Registry(
     {
         "table": f"{_HERE}:TableParaphraser",
         "apertium": f"{_HERE}.apertium:ApertiumParaphraser",
+        "marian": f"{_HERE}.neural:MarianParaphraser",
         "nllb": f"{_HERE}.neural:NLLBParaphraser",
         "dipper": f"{_HERE}.neural:DipperParaphraser",
         "chat": f"{_HERE}.chat:ChatParaphraser",
+        "gguf": f"{_HERE}.chat:LocalChatParaphraser",
+        "program": f"{_HERE}.program:ProgramParaphraser",
     },
-    {"table": ":FILE", "chat": ":URL#MODEL"},
+    {"table": ":FILE", "chat": ":URL#MODEL", "gguf": ":FILE", "program": ":COMMAND"},
     protocol=Paraphraser,
     promise="a name and paraphrase(texts, most)",
 )
+
+
+def different(texts: Sequence[str], original: str = "") -> list[str]:
+    """Return the texts whose words differ from each other's and from the original's, in order.
+
+    Case, spaces and punctuation are no difference: a paraphrase is other words.
+
+    Examples
+    --------
+    >>> different(["A good film!", "a fine  film", "A fine film.", " "], "a good film")
+    ['a fine film']
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        found.setdefault(_words(text), " ".join(text.split()))
+    return [text for words, text in found.items() if words and words != _words(original)]
+
+
+def _words(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 def load_paraphraser(spec: str | Paraphraser) -> Paraphraser:

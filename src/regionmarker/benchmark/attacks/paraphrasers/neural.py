@@ -1,94 +1,102 @@
-"""Neural paraphrasers, sequence-to-sequence models of transformers that are loaded by name.
+"""Neural paraphrasers: round trips by translators, and DIPPER.
 
-NLLB is a translator of 200 languages, here used for round trips (paper: 1.3B, English to French and back). DIPPER is a
-T5 that was trained to paraphrase (Krishna et al. 2023), with two dials: other words, other order.
+Marian's models (Opus-MT) translate one way each, NLLB 200 languages with one model (paper: 1.3B, English to French and
+back). DIPPER is a T5 that was trained to paraphrase (Krishna et al. 2023), with two dials: other words, other order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
-from importlib.util import find_spec
-from typing import Any, Self
+from typing import Self
 
+from regionmarker.benchmark.attacks.paraphrasers import different
+from regionmarker.benchmark.attacks.paraphrasers.translators import Seq2Seq, Translator, load_translator
 from regionmarker.encoders.base import check_texts
-from regionmarker.errors import InputError, MissingExtraError, OutsideError
+from regionmarker.errors import InputError
 
+MARIAN = ("Helsinki-NLP/opus-mt-en-fr", "Helsinki-NLP/opus-mt-fr-en")
 NLLB = "facebook/nllb-200-1.3B"
 ENGLISH, FRENCH = "eng_Latn", "fra_Latn"
 DIPPER, DIPPER_TOKENIZER = "kalpeshk2011/dipper-paraphraser-xxl", "google/t5-v1_1-xxl"
 
-_BATCH = 16  # texts at a time
 
-
-class Seq2Seq:
-    """A model and its tokenizer, loaded when first asked.
+class RoundTrip:
+    """To another language and back: the likeliest way first, then other ways there, drawn at random.
 
     Parameters
     ----------
-    model, tokenizer
-        Names on the Hugging Face hub, or folders.
-    device
-        ``"cpu"``, ``"cuda"``, ...
+    name
+        The spec that loads it again.
+    there, back
+        The two translators.
+    seed
+        Of what is drawn.
     """
 
-    def __init__(self, model: str, tokenizer: str | None = None, *, device: str = "cpu") -> None:
-        self.model_name, self.tokenizer_name, self.device = model, tokenizer or model, device
+    def __init__(self, name: str, there: Translator, back: Translator, *, seed: int = 0) -> None:
+        self.name, self.seed = name, seed
+        self._there, self._back = there, back
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model_name!r})"
+        return f"{type(self).__name__}({self.name!r})"
 
-    @cached_property
-    def tokenizer(self) -> Any:
-        return _load("AutoTokenizer", self.tokenizer_name)
-
-    @cached_property
-    def model(self) -> Any:
-        return _load("AutoModelForSeq2SeqLM", self.model_name).to(self.device).eval()
-
-    def generate(self, texts: Sequence[str], count: int, *, seed: int = 0, **options: Any) -> list[list[str]]:
-        """Return ``count`` outputs for each text; ``options`` are those of transformers' ``generate``.
-
-        What is drawn depends on the seed and the text's place, and torch's own random state is left as it was.
-        """
-        import torch
-
-        outputs: list[list[str]] = []
-        for start in range(0, len(texts), _BATCH):
-            batch = list(texts[start : start + _BATCH])
-            inputs = self.tokenizer(batch, return_tensors="pt", padding=True, truncation=True, max_length=512)
-            inputs.pop("token_type_ids", None)
-            with torch.random.fork_rng(devices=[]), torch.no_grad():
-                torch.manual_seed(seed + start)
-                made = self.model.generate(**inputs.to(self.device), num_return_sequences=count, **options)
-            said = self.tokenizer.batch_decode(made, skip_special_tokens=True)
-            outputs += [said[at * count : (at + 1) * count] for at in range(len(batch))]
-        return outputs
+    def paraphrase(self, texts: Sequence[str], most: int, /) -> list[list[str]]:
+        """Return different paraphrases of each text; where the ways back meet, there are fewer than ``most``."""
+        lines = [" ".join(text.split()) for text in check_texts(list(texts))]
+        ways = self._there.translate(lines, 1, drawn=False, seed=self.seed)
+        if most > 1:  # twice as many as are wanted, for some will meet
+            others = self._there.translate(lines, 2 * (most - 1), drawn=True, seed=self.seed)
+            ways = [[*best, *drawn] for best, drawn in zip(ways, others, strict=True)]
+        ways = [list(dict.fromkeys(filter(None, one)))[: most + 2] for one in ways]
+        flat = [way for one in ways for way in one]
+        said = iter(self._back.translate(flat, 1, drawn=False, seed=self.seed) if flat else [])
+        returned = [[next(said)[0] for _ in one] for one in ways]
+        return [different(one, line)[:most] for one, line in zip(returned, lines, strict=True)]
 
 
-def _load(kind: str, name: str) -> Any:
-    if find_spec("transformers") is None or find_spec("torch") is None:
-        raise MissingExtraError.for_module("transformers", "sentence-transformers")
-    import transformers
+class MarianParaphraser(RoundTrip):
+    """English to French and back by two models of Marian's architecture.
 
-    try:
-        return getattr(transformers, kind).from_pretrained(name)
-    except Exception as error:  # the hub, the disk and the model's own code each have their own kinds
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise OutsideError(f"cannot load the model {name}: {reason}") from error
+    Parameters
+    ----------
+    there, back
+        Names on the Hugging Face hub, or folders.
+    device, tokens, seed
+        Where the models run, how long an output may be, and what is drawn.
+
+    Examples
+    --------
+    >>> MarianParaphraser().name
+    'marian:Helsinki-NLP/opus-mt-en-fr,Helsinki-NLP/opus-mt-fr-en'
+    """
+
+    def __init__(
+        self, there: str = MARIAN[0], back: str = MARIAN[1], *, device: str = "cpu", tokens: int = 128, seed: int = 0
+    ) -> None:
+        ways = (load_translator(model, device=device, tokens=tokens) for model in (there, back))
+        super().__init__(f"marian:{there},{back}", *ways, seed=seed)
+
+    @classmethod
+    def from_spec(cls, rest: str) -> Self:
+        if not rest:
+            return cls()
+        there, _, back = rest.partition(",")
+        if not there or not back:
+            raise InputError("name both directions: marian:THERE,BACK, two folders or names on the Hugging Face hub")
+        return cls(there, back)
 
 
-class NLLBParaphraser:
-    """English to French by the best translation, and back by the best few: as many paraphrases as are asked for.
+class NLLBParaphraser(RoundTrip):
+    """English to French and back by one model of NLLB's architecture.
 
     Parameters
     ----------
     model
-        A name on the Hugging Face hub or a folder, of NLLB's architecture.
+        A name on the Hugging Face hub or a folder.
     language
         Through which the texts go.
-    device, tokens
-        Where the model runs, and how long an output may be.
+    device, tokens, seed
+        Where the model runs, how long an output may be, and what is drawn.
 
     Examples
     --------
@@ -96,32 +104,16 @@ class NLLBParaphraser:
     'nllb:facebook/nllb-200-1.3B'
     """
 
-    def __init__(self, model: str = NLLB, *, language: str = FRENCH, device: str = "cpu", tokens: int = 128) -> None:
-        self.name, self.language, self.tokens = f"nllb:{model}", language, tokens
-        self._translator = Seq2Seq(model, device=device)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
+    def __init__(
+        self, model: str = NLLB, *, language: str = FRENCH, device: str = "cpu", tokens: int = 128, seed: int = 0
+    ) -> None:
+        there = load_translator(model, ENGLISH, language, device=device, tokens=tokens)
+        back = load_translator(model, language, ENGLISH, device=device, tokens=tokens)
+        super().__init__(f"nllb:{model}", there, back, seed=seed)
 
     @classmethod
     def from_spec(cls, rest: str) -> Self:
         return cls(rest) if rest else cls()
-
-    def paraphrase(self, texts: Sequence[str], most: int, /) -> list[list[str]]:
-        there = self._translate(check_texts(list(texts)), ENGLISH, self.language, 1)
-        return self._translate([outputs[0] for outputs in there], self.language, ENGLISH, most)
-
-    def _translate(self, texts: Sequence[str], source: str, target: str, count: int) -> list[list[str]]:
-        tokenizer = self._translator.tokenizer
-        tokenizer.src_lang = source
-        return self._translator.generate(
-            texts,
-            count,
-            forced_bos_token_id=tokenizer.convert_tokens_to_ids(target),
-            num_beams=max(count, 2),
-            do_sample=False,
-            max_new_tokens=self.tokens,
-        )
 
 
 class DipperParaphraser:
