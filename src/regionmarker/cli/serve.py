@@ -63,6 +63,13 @@ def serve(
         str,
         typer.Option(help="Let vectors leave WITHOUT a mark: shadow-tenants (those whose mode is shadow) or everyone."),
     ] = "nobody",
+    accept_removal: Annotated[
+        bool,
+        typer.Option(
+            "--accept-removal",
+            help="Allow unmarked vectors, or another key, beside a graded mark: customers can then remove it.",
+        ),
+    ] = False,
     canaries: Annotated[
         Path | None,
         typer.Option(help="File that keeps the upstream's answers to a few fixed texts, to notice a changed model."),
@@ -93,14 +100,15 @@ def serve(
         raise InputError(f"--log-level must be debug, info, warning or error, not {log_level}")
     names = model or []
     settings = Settings(
-        key, passphrase=passphrase(ask_passphrase), secret_file=secret_file, normalise=normalise,
-        upstream=upstream, upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""), batch=batch,
-        database=database, unmarked=serve_unmarked, canaries=canaries, telemetry=telemetry, log_level=log_level,
-        host=host, port=port, model=names[0] if names else None, aliases=tuple(names[1:]), capacity=capacity,
-        queue=queue, bytes_in_flight=bytes_in_flight, clients=clients, clients_per_address=clients_per_address,
-        header_bytes=header_bytes, header_count=header_count, header_timeout=header_timeout, idle=idle_timeout,
-        trusted_proxies=LOOPBACK_PROXIES if trusted_proxy is None else tuple(trusted_proxy),
-        total=timeout, read=min(60.0, timeout), grace=grace, drain_delay=drain_delay,
+        key, passphrase=passphrase(ask_passphrase), secret_file=secret_file, normalise=normalise, upstream=upstream,
+        upstream_key=os.environ.get(UPSTREAM_KEY_VARIABLE, ""), batch=batch, database=database,
+        unmarked=serve_unmarked, accept_removal=accept_removal, canaries=canaries, telemetry=telemetry,
+        log_level=log_level, host=host, port=port, model=names[0] if names else None, aliases=tuple(names[1:]),
+        capacity=capacity, queue=queue, bytes_in_flight=bytes_in_flight, clients=clients,
+        clients_per_address=clients_per_address, header_bytes=header_bytes, header_count=header_count,
+        header_timeout=header_timeout, idle=idle_timeout,
+        trusted_proxies=LOOPBACK_PROXIES if trusted_proxy is None else tuple(trusted_proxy), total=timeout,
+        read=min(60.0, timeout), grace=grace, drain_delay=drain_delay,
         admin_token=os.environ.get(ADMIN_TOKEN_VARIABLE, ""),
     )  # fmt: skip
     run(open_gateway(settings))

@@ -20,7 +20,7 @@ from regionmarker.gateway.marking import Rollout
 from regionmarker.gateway.metrics import Metrics
 from regionmarker.gateway.operator import Operator
 from regionmarker.gateway.rate_limit import HeldRefusals, Quotas
-from regionmarker.gateway.served_key import KeyReloader, ServedKey, open_serving_key
+from regionmarker.gateway.served_key import KeyReloader, ServedKey, open_serving_key, refuse_removal
 from regionmarker.gateway.settings import Settings, check_token
 from regionmarker.gateway.tenants import OpenLookup, TenantLookup
 from regionmarker.gateway.tenants.accounts import Accounts
@@ -193,12 +193,17 @@ def open_gateway(settings: Settings) -> Gateway:
         # A whole key is cut down to the tenants of the database; a serving key holds its own.
         names = tuple if tenants is None or holds_serving_key(settings.key) else tenants.names
 
+        served: ServedKey | None = None
+
         def open_key() -> ServingKey:
-            return open_serving_key(
+            opened = open_serving_key(
                 settings.key, names(), passphrase=settings.passphrase, secret_file=settings.secret_file
             )
+            if not settings.accept_removal:
+                refuse_removal(opened, settings.unmarked, None if served is None else served.current())
+            return opened
 
-        served_key = ServedKey(open_key(), normalise=settings.normalise)
+        served = served_key = ServedKey(open_key(), normalise=settings.normalise)
         upstream = load_upstream(settings, metrics)
         gateway = Gateway(
             settings,

@@ -142,6 +142,28 @@ def open_serving_key(
     return serving
 
 
+def refuse_removal(serving: ServingKey, unmarked: str, current: KeyVersion | None) -> None:
+    """Refuse what would let customers remove a graded mark: clean vectors, or another key, beside the same model.
+
+    Whoever holds vectors of the same texts with and without a mark, or under two marks, subtracts them and has the span
+    of the targets.
+    """
+    if serving.mark.kind != "graded":
+        return
+    if unmarked != "nobody":
+        raise InputError(
+            f"--serve-unmarked {unmarked} beside a graded mark lets customers subtract clean vectors from marked ones "
+            "and remove the mark: measure on a sample with regionmarker impact, then serve a new version of the model "
+            "marked to everyone; or give --accept-removal"
+        )
+    if current is not None and current.key_id != serving.id:
+        raise InputError(
+            f"the new key {serving.id} is another than {current.key_id}, which is in use: customers who hold vectors "
+            "of the same texts under two graded keys can remove both marks; start another gateway with the next "
+            "version of the model, or give --accept-removal"
+        )
+
+
 class KeyReloader:
     """Loads a key file again when it is another one, or when asked to.
 

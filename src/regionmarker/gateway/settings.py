@@ -41,6 +41,8 @@ class Settings:
         The tenants' database; ``None`` makes everyone the default tenant, on loopback alone.
     unmarked
         Who may be served unmarked vectors: ``"nobody"``, ``"shadow-tenants"`` or ``"everyone"``.
+    accept_removal
+        Allow with a graded key what lets customers remove its mark: unmarked vectors, another key for the same model.
     canaries
         A file that keeps the upstream's first answers to the canary texts; ``None`` keeps them in memory.
     telemetry
@@ -103,6 +105,7 @@ class Settings:
     batch: int | None = None
     database: str | None = None
     unmarked: str = "nobody"
+    accept_removal: bool = False
     canaries: Path | None = None
     telemetry: bool = False
     log_level: str = "info"
