@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 
 from regionmarker.cli import main
 from regionmarker.cli.app import app
+from regionmarker.verification.list_test import p_from_lists
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -100,6 +103,36 @@ def test_the_demonstration_of_false_positives_runs(capsys):
     ((_, source),) = [block for block in blocks(page) if block[0] == "python"]
     run_python(source.replace("range(20)", "range(3)"), page, {})
     assert re.match(r"[23] of ", capsys.readouterr().out)
+
+
+def test_the_ten_lines_of_the_readme_catch_the_thief(capsys):
+    """Under a key that is known beforehand, and without an estimate of power, which takes most of the time.
+
+    A key convicts the innocent once in a thousand: of the seeds 1 to 40, seed 3 does here (p = 0.0009).
+    """
+    page = ROOT / "README.md"
+    ((_, source),) = [block for block in blocks(page) if block[0] == "python"]
+    quick = source.replace("RegionMarker()", "RegionMarker(seed=2)").replace(").outcome", ", power=False).outcome")
+    assert quick.count("seed=2") == 1
+    assert quick.count("power=False") == 2
+    run_python(quick, page, {})
+    copy, tenant, innocent = capsys.readouterr().out.splitlines()
+    assert (copy, innocent) == ("infringement", "no evidence")
+    assert "tenant='acme'" in tenant
+    assert "accused=True" in tenant
+
+
+def test_the_few_lines_of_the_report_page_recompute_p(tmp_path, monkeypatch, capsys):
+    """By hand, from the sorted lists of a bundle."""
+    page = ROOT / "docs" / "how-to" / "read-a-report.md"
+    source = next(source for language, source in blocks(page) if language == "python")
+    lists = np.random.default_rng(1).integers(-40, 40, size=(4, 6))
+    observed = lists[:, 0].tolist()
+    (tmp_path / "evidence").mkdir()
+    (tmp_path / "evidence" / "scores.json").write_text(json.dumps({"lists": lists.tolist(), "observed": observed}))
+    monkeypatch.chdir(tmp_path)
+    run_python(source, page, {})
+    assert float(capsys.readouterr().out) == pytest.approx(p_from_lists(lists, np.array([sum(observed)]))[0])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
