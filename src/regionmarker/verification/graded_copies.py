@@ -84,7 +84,8 @@ class GradedCopies(Sealed):
         self._seen: Floats = y - (mark.mean @ mark.components.T).astype(np.float32)
         self._each = float(np.square(rows - mark.mean.astype(np.float32)).mean())
         self.true: Floats = _centred(carriers[: self.asked])
-        self.x = _centred(asked)
+        self.x = _centred(y[: self.asked])  # (n, K)
+        self.width = rows.shape[1]
         self.candidates: Floats = mark.band_coordinates(pool).astype(np.float32)  # (M, K)
         meaning = (pool - mark.mean) @ mark.components[: decoy2.MEANING].T
         self._meaning: Floats = np.linalg.qr(np.column_stack([np.ones(len(pool)), meaning]))[0].astype(np.float32)
@@ -104,15 +105,19 @@ class GradedCopies(Sealed):
             for half in (0, 1):
                 others = np.arange(1 - half, self.asked, 2)
                 said[half::2] = self._taught(features, np.concatenate([others, bought]))(features[half : self.asked : 2])
-        answers, clean = said[:, self._clean], self._learnt[: self.asked, self._clean]
-        lengths = np.maximum(np.linalg.norm(answers, axis=1, keepdims=True), _TINY)
-        count = len(self.components)
+        said /= np.maximum(_lengths(said[:, self._clean]), _TINY)[:, None]
+        plain = _mean_cosine(said[:, self._clean], self._learnt[: self.asked, self._clean])
+        said -= said.mean(axis=0, dtype=np.float64).astype(np.float32)
         return GradedCopy(
-            answers=_centred(answers[:, :count] / lengths),
-            carriers=_centred(said[:, self._clean.stop :] / lengths),
-            fidelity=_mean_cosine(_centred(answers / lengths), _centred(clean)),
-            plain_fidelity=_mean_cosine(answers, clean),
+            answers=np.ascontiguousarray(said[:, : len(self.components)]),
+            carriers=np.ascontiguousarray(said[:, self._clean.stop :]),
+            fidelity=_mean_cosine(said[:, self._clean], self._centred_clean),
+            plain_fidelity=plain,
         )
+
+    @cached_property
+    def _centred_clean(self) -> Floats:
+        return _centred(self._learnt[: self.asked, self._clean])
 
     def _taught(self, features: Floats, rows: Integers) -> _Linear:
         F, L = features[rows], self._learnt[rows]
@@ -169,12 +174,12 @@ class GradedCopies(Sealed):
         return np.array(found), least
 
     @cached_property
-    def ridge(self) -> Ridge:
+    def _ridge(self) -> Ridge:
         return Ridge(self.x)
 
     def without_clean(self, rows: Floats) -> Floats:
         """Take out of rows (n, b) what the clean vectors explain."""
-        return np.asarray(rows - self.x @ solve(self.ridge.factor(decoy2.CLEAN_PENALTY), self.x.T @ rows))
+        return np.asarray(rows - self.x @ solve(self._ridge.factor(decoy2.CLEAN_PENALTY), self.x.T @ rows))
 
     @cached_property
     def true_left(self) -> Floats:
@@ -188,16 +193,13 @@ class GradedCopies(Sealed):
 
     @cached_property
     def whitened(self) -> Floats:
-        """Where axes match: what turns pulls in principal components into scores of all candidates, (K, M)."""
-        mean = float(np.square(self.x).sum(dtype=np.float64)) / self.x.shape[1]
-        whitened = solve(self.ridge.factor(decoy2.CLEAN_WHITENING * max(mean, _TINY)), self.components.T)
-        return np.asarray(self.components @ whitened @ self.candidates.T)
+        """Where axes match: what turns pulls into scores of all candidates, (K, M)."""
+        lift = decoy2.CLEAN_WHITENING * self._each * len(self.x)
+        return np.asarray(solve(self._ridge.factor(max(lift, _TINY)), self.candidates.T))
 
-    @cached_property
-    def imaging(self) -> Floats:
-        """Where they do not: what turns answers into the images and the frame of the components, (2 K, n)."""
-        images = solve(self.ridge.factor(decoy2.CLEAN_PENALTY), self.components.T)
-        return np.ascontiguousarray((self.x @ np.hstack([images, self.components.T])).T)
+    def images(self, cross: Floats) -> Floats:
+        """Return the images of the components by ridge regression, (K, K'), given x'S."""
+        return np.asarray(solve(self._ridge.factor(decoy2.CLEAN_PENALTY), cross))
 
     def freed(self, raw: Floats) -> Floats:
         """Take out of scores (J, M) what the candidates' own meaning explains, and standardise."""
@@ -259,17 +261,16 @@ class _Scored:
     @cached_property
     def _moments(self) -> tuple[_Pull, Floats, Floats, Floats]:
         S0, C = self._S0, self._C
-        return self._applied(self._copies.imaging), S0.T @ S0, S0.T @ C, C.T @ C
+        return self._applied(self._copies.x.T), S0.T @ S0, S0.T @ C, C.T @ C
 
     def rotated(self, d: Floats) -> Floats:
         """Return the scores of all candidates where axes are unknown, (J, M)."""
-        copies, (imaged, own, cross, carried) = self._copies, self._moments
-        count = len(copies.components)
-        both = imaged[0] + imaged[1] @ d
-        images, frame = both[:count], _polar(both[count:])  # (K, K') each
-        half = cross @ d
+        copies, (across, own, mixed, carried) = self._copies, self._moments
+        cross = across[0] + across[1] @ d
+        images, frame, count = copies.images(cross), _polar(cross), len(cross)  # (K, K') each
+        half = mixed @ d
         gram = own + half + half.T + d.T @ (carried @ d)
-        lift = decoy2.ANSWER_WHITENING * float(np.trace(gram)) / copies.x.shape[1]
+        lift = decoy2.ANSWER_WHITENING * float(np.trace(gram)) / copies.width
         whitened = solve(_factor(gram, lift), np.hstack([images.T, frame.T]))  # (K', 2 K)
         T = copies.candidates.T
 
@@ -325,13 +326,16 @@ def _random(rows: int, columns: int) -> Floats:
     return np.asarray(drawn / np.float32(np.sqrt(columns)))
 
 
+def _lengths(rows: Floats) -> Floats:
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
+
+
 def _mean_cosine(a: Floats, b: Floats) -> float:
-    lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    return float((np.einsum("ij,ij->i", a, b) / np.maximum(lengths, _TINY)).mean())
+    return float((np.einsum("ij,ij->i", a, b) / np.maximum(_lengths(a) * _lengths(b), _TINY)).mean())
 
 
 def _centred(rows: AnyArray) -> Floats:
-    return np.asarray(rows - rows.mean(axis=0, dtype=np.float64), dtype=np.float32)
+    return np.asarray(rows, dtype=np.float32) - rows.mean(axis=0, dtype=np.float64).astype(np.float32)
 
 
 def _standardised(scores: AnyArray | int) -> Floats:

@@ -36,7 +36,7 @@ from regionmarker.verification.simulated_stealer import BlurredView, SimulatedSt
 
 BLURS = (0.5, 1.2, 2.2)  # noise, in units of what is seen
 SETS = 6
-HIDDEN = (96, 192, 384)  # hidden units, in turn over the sets
+HIDDEN = (96, 160, 288)  # hidden units, in turn over the sets
 DRAWS = {True: 4, False: 2}  # of the targets on one set, by whether axes match
 QUERY_SHARE = 0.8  # of the texts that can be bought, in one query set
 WANTED = 0.9
