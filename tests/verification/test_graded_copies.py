@@ -91,7 +91,7 @@ def test_more_noise_makes_a_worse_copy(copies):
 
 def test_with_few_texts_to_buy_nobody_answers_what_it_learnt_from(key, questions, bought):
     """A stealer that had learnt the asked texts themselves would copy them through any noise."""
-    few = GradedCopies(key.mark, questions.probes.embeddings, bought[:100], key.pool.embeddings)
+    few = GradedCopies(key.mark, questions.probes.embeddings, bought[:100], key.pool.embeddings, buys_asked=True)
     view = few.view(96, np.random.default_rng(4))
     assert few.copy(view.features(1.0), np.arange(100)).fidelity < 0.85
     assert few.copy(view.features(30.0), np.arange(100)).fidelity < 0.2

@@ -32,7 +32,6 @@ from regionmarker.verification.simulated_stealer import BlurredView
 
 PENALTY = 0.1  # of the stealer's ridge, as a share of the mean variance of what it sees
 SEEN = 192  # principal components that a stealer sees
-ENOUGH_BOUGHT = 1000  # with fewer texts a stealer learns from half of the asked ones, too, and answers the other half
 _SKETCH = 32
 _STEP = 1.0 / 32.0  # of the null distribution: coarser than a verdict's, which needs its far tails
 _TINY = 1e-12
@@ -69,9 +68,14 @@ class GradedCopies(Sealed):
         Clean vectors of the texts that suspects are asked, (n, D), and of those that stealers learn from, (q, D).
     pool
         Clean vectors of all candidates, (M, D).
+    buys_asked
+        Whether stealers learn from half of the asked texts, too, and answer the other half: where the rest is few.
     """
 
-    def __init__(self, mark: GradedMark, asked: Floats, bought: Floats, pool: Floats) -> None:
+    def __init__(
+        self, mark: GradedMark, asked: Floats, bought: Floats, pool: Floats, *, buys_asked: bool = False
+    ) -> None:
+        self._buys_asked = buys_asked
         self.mark, self.asked, self.bought = mark, len(asked), len(bought)
         self.components = mark.components.astype(np.float32)  # P (K, D)
         rows = np.vstack([asked, bought]).astype(np.float32, copy=False)
@@ -99,7 +103,7 @@ class GradedCopies(Sealed):
     def copy(self, features: Floats, chosen: Integers) -> GradedCopy:
         """Let a stealer that sees ``features`` (n + q, F) learn from ``chosen`` of the bought texts."""
         bought, said = self.asked + chosen, np.empty((self.asked, self._learnt.shape[1]), dtype=np.float32)
-        if self.bought >= ENOUGH_BOUGHT:
+        if not self._buys_asked:
             said[:] = self._taught(features, bought)(features[: self.asked])
         else:
             for half in (0, 1):

@@ -41,9 +41,10 @@ DRAWS = {True: 4, False: 2}  # of the targets on one set, by whether axes match
 QUERY_SHARE = 0.8  # of the texts that can be bought, in one query set
 WANTED = 0.9
 ENOUGH = 0.9  # a run that would miss stealers of this fidelity more often than one time in ten is inconclusive
+ENOUGH_BOUGHT = 1000  # with fewer unasked texts a stealer learns from half of the asked ones, too
 _LEAST_TEXTS = 500
 # Regions have borders, which only a network learns: stealers of the published mark have more units and see more.
-_PUBLISHED_BLURS, _PUBLISHED_HIDDEN, _PUBLISHED_SEEN, _PUBLISHED_PENALTY = (0.1, 0.4, 0.9), 1024, 384, 0.03
+_PUBLISHED_BLURS, _PUBLISHED_HIDDEN, _PUBLISHED_SEEN, _PUBLISHED_PENALTY = (0.0, 0.4, 0.9), 2048, 768, 0.03
 _FAR = 37.0  # a p-value of 0 in doubles, as a normal number
 _CERTAIN = 1e-6
 
@@ -159,7 +160,7 @@ class CaughtShare:
         >>> CaughtShare.of(np.array([[5.0, 6.0], [4.0, 6.0], [5.0, 4.0]]))
         CaughtShare(detected=1.0, low=1.0, high=1.0)
         >>> CaughtShare.of(np.array([[1.0, -1.0], [0.0, 1.0], [-1.0, 1.0]]))
-        CaughtShare(detected=0.667, low=0.344, high=0.844)
+        CaughtShare(detected=0.667, low=0.273, high=0.834)
         """
         from scipy.special import ndtr, stdtrit
 
@@ -205,7 +206,8 @@ def _graded_trials(
 ) -> tuple[list[list[_Trial]], int]:
     """Return the trials of every blur, and how many texts each stealer learnt from."""
     bought = np.vstack([_unasked(key, questions), key.pool.embeddings])  # nobody asks a candidate
-    copies = GradedCopies(mark, questions.probes.embeddings, bought, key.pool.embeddings)
+    few = len(bought) < ENOUGH_BOUGHT
+    copies = GradedCopies(mark, questions.probes.embeddings, bought, key.pool.embeddings, buys_asked=few)
     count = max(round(QUERY_SHARE * len(bought)), 1)
     found: list[list[_Trial]] = [[] for _ in BLURS]
     for number in range(SETS):
