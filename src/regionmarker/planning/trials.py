@@ -114,15 +114,16 @@ class Trial:
         The fidelity of the same stealer without any noise.
     asked
         Texts that the copy was asked.
-    matched, rotated
-        The excesses of each draw of targets, by the share of neighbours kept.
+    unrotated, rotated
+        The excesses of each draw of targets, by the share of neighbours kept: of the copy as it is, its axes taken for
+        the clean ones where they match, and after any rotation.
     """
 
     fidelity: float
     plain_fidelity: float
     best: float
     asked: int
-    matched: dict[str, list[float]]
+    unrotated: dict[str, list[float]]
     rotated: dict[str, list[float]]
 
 
@@ -211,12 +212,14 @@ class TrialRunner:
             mark = mark.redrawn(Secret(np.random.default_rng([corpus.key_seed, number]).bytes(32)), sample[-1:])
         copies = GradedCopies(mark, asked, corpus.embeddings[corpus.queries], key.pool.embeddings)
         copy, best = weakened(copies, goals.fidelity, HIDDEN[number % len(HIDDEN)], rng)
-        judged: dict[bool, dict[str, list[float]]] = {True: {}, False: {}}
-        for matched, rows in judged.items():
+        judged: dict[bool, dict[str, list[float]]] = {}
+        for matched in sorted({copies.axes_match(copy), False}):
+            judged[matched] = {}
             for kept, strength in strengths.items():
                 excesses = copies.excesses(copy, goals.level, DRAWS, rng, matched=matched, strength=strength)
-                rows[kept] = [round(float(excess), 3) for excess in excesses]
-        return Trial(copy.fidelity, copy.plain_fidelity, best, len(asked), judged[True], judged[False])
+                judged[matched][kept] = [round(float(excess), 3) for excess in excesses]
+        unrotated = judged.get(True, judged[False])
+        return Trial(copy.fidelity, copy.plain_fidelity, best, len(asked), unrotated, judged[False])
 
     def _key(self, choice: Choice) -> Key:
         if self._made is None or self._made[0] != choice.tenants:
@@ -263,4 +266,4 @@ def weakened(
 
 def at(trial: Trial, choice: Choice, *, rotated: bool) -> list[float]:
     """Return the excesses of a choice in a trial."""
-    return (trial.rotated if rotated else trial.matched)[f"{choice.kept:g}"]
+    return (trial.rotated if rotated else trial.unrotated)[f"{choice.kept:g}"]

@@ -76,7 +76,7 @@ class GradedCopies(Sealed):
         self, mark: GradedMark, asked: Floats, bought: Floats, pool: Floats, *, buys_asked: bool = False
     ) -> None:
         self._buys_asked = buys_asked
-        self.mark, self.asked, self.bought = mark, len(asked), len(bought)
+        self.mark, self.asked, self.bought, self._asked = mark, len(asked), len(bought), asked
         self.components = mark.components.astype(np.float32)  # P (K, D)
         rows = np.vstack([asked, bought]).astype(np.float32, copy=False)
         y = rows @ self.components.T  # (n + q, K)
@@ -130,6 +130,16 @@ class GradedCopies(Sealed):
         ridge = Ridge(F)
         penalty = PENALTY * float(np.square(F).sum(dtype=np.float64)) / F.shape[1]
         return _Linear(centre, solve(ridge.factor(max(penalty, _TINY)), F.T @ (L - mean)), mean)
+
+    def axes_match(self, copy: GradedCopy) -> bool:
+        """Say whether decoy-2 would take an unrotated copy's axes for the clean ones: of poor copies it does not."""
+        answers = copy.answers + np.float32(self.mark.strength) * (copy.carriers @ self._usual)
+        return decoy2.axes_match(self._asked - self._asked.mean(axis=0), answers @ self.components)
+
+    @cached_property
+    def _usual(self) -> Floats:
+        """Some targets, (J, K): which ones they are does not decide whether axes match."""
+        return np.asarray(self.candidates[self.drawn_targets(np.random.default_rng(0))])
 
     # ---- what decoy-2 says of them
 
