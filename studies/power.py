@@ -136,7 +136,8 @@ def promised(log: Log, name: str, provider: Provider, options: Any) -> None:
     store = (options.work or Path("power-rows")) / f"plan-{name}.jsonl"
     for width in options.widths:
         for student in STUDENTS:
-            fidelity = round(float(np.mean(numbers(log.of(kind="real", corpus=name, width=width, student=student), "fidelity"))), 3)
+            rows = log.of(kind="real", corpus=name, width=width, student=student)
+            fidelity = round(float(np.mean(numbers(rows, "fidelity"))), 3)
             wish = partial(
                 plan, corpus, Goals(fidelity, options.budget, LEVEL), Choices(tuple(options.kept), (True,)), store=store
             )
@@ -184,7 +185,8 @@ def _row(log: Log, name: str, width: int, student: str, kept: float, attack: str
 
 
 def _power(row: Row) -> Power:
-    return Power(**{name: tuple(value) if isinstance(value, list) else value for name, value in row.items() if name in Power.__dataclass_fields__})
+    fields = {name: value for name, value in row.items() if name in Power.__dataclass_fields__}
+    return Power(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
 
 
 def main() -> None:

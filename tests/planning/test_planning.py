@@ -120,7 +120,12 @@ def outcome(kept: float, low: float, rotated: float, *, tenants: bool = True) ->
 
 
 def test_the_cheapest_that_holds_is_recommended() -> None:
-    none, plain, both, dear = outcome(0.97, 0.5, 0.1), outcome(0.95, 0.95, 0.3), outcome(0.93, 1.0, 0.92), outcome(0.9, 1, 1)
+    none, plain, both, dear = (
+        outcome(0.97, 0.5, 0.1),
+        outcome(0.95, 0.95, 0.3),
+        outcome(0.93, 1.0, 0.92),
+        outcome(0.9, 1, 1),
+    )
     assert recommended([none, plain, both, dear], 0.9) == both
     assert recommended([none, plain], 0.9) == plain
     assert recommended([none, replace(none, strength=0.2, rotated=CaughtShare(1.0, 0.4, 1.0))], 0.9).strength == 0.2

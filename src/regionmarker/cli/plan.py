@@ -39,7 +39,7 @@ def plan(
     ] = 0.7,
     queries: Annotated[
         int | None,
-        typer.Option(help="Texts that this thief buys; default: half of the corpus, at most 4,000.", show_default=False),
+        typer.Option(help="Texts that this thief buys; default: half the corpus, at most 4,000.", show_default=False),
     ] = None,
     budget: Annotated[int, typer.Option(help="Texts that a verdict asks.")] = 3000,
     level: Annotated[float, typer.Option(help="False-positive rate of a verdict.")] = 1e-3,
@@ -89,9 +89,7 @@ def plan(
         _show(found, line)
 
 
-def keygen_line(
-    found: Plan, corpus: Path, encoder: str | None, columns: dict[str, str | None], level: float
-) -> str:
+def keygen_line(found: Plan, corpus: Path, encoder: str | None, columns: dict[str, str | None], level: float) -> str:
     """Return the command that makes the recommended key."""
     given: dict[str, object] = {"--corpus": corpus, "--encoder": encoder, **columns}
     named = [word for name, value in given.items() if value is not None for word in (name, shlex.quote(str(value)))]

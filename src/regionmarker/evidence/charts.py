@@ -123,7 +123,7 @@ def paper_curves(curves: Sequence[Curve], names: Sequence[str]) -> Figure:
 
 @chart
 def power_curve(power: dict[str, Any]) -> Figure:
-    """Draw how often simulated copies of each fidelity are caught, with the interval over the sets where it is known."""
+    """Draw how often simulated copies of each fidelity are caught, with the interval where there is one."""
     figure = Figure(figsize=(_WIDE, 2.3), layout="constrained")
     axes = figure.subplots()
     axes.axhline(power["wanted"] * 100, color=GUIDE, linewidth=1.2)

@@ -74,7 +74,7 @@ class PlanningCorpus:
         most = len(chosen) * 4 // 5
         count = min(len(chosen) // 2, _MOST_QUERIES) if queries is None else queries
         if not _LEAST_QUERIES <= count <= most:
-            raise InputError(f"queries is {count}, but with this corpus it must lie between {_LEAST_QUERIES} and {most}")
+            raise InputError(f"queries is {count}, but must lie between {_LEAST_QUERIES} and {most} with this corpus")
         self.texts = [given[row] for row in chosen]
         self.embeddings: Floats = rows[chosen]
         self.seed = seed
@@ -237,9 +237,7 @@ class TrialRunner:
         return key.pool, key.reservoir
 
 
-def weakened(
-    copies: GradedCopies, fidelity: float, hidden: int, rng: np.random.Generator
-) -> tuple[GradedCopy, float]:
+def weakened(copies: GradedCopies, fidelity: float, hidden: int, rng: np.random.Generator) -> tuple[GradedCopy, float]:
     """Return a copy of a fidelity, or the best where none is as good, and the fidelity of the best.
 
     The stealer's view is blurred until the fidelity is met. Where the usual view is too poor even without noise, it

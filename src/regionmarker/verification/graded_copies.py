@@ -17,6 +17,7 @@ nothing about a suspect; it is compared with the statistic itself in its tests a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -105,10 +106,10 @@ class GradedCopies(Sealed):
         bought, said = self.asked + chosen, np.empty((self.asked, self._learnt.shape[1]), dtype=np.float32)
         if not self._buys_asked:
             said[:] = self._taught(features, bought)(features[: self.asked])
-        else:
-            for half in (0, 1):
-                others = np.arange(1 - half, self.asked, 2)
-                said[half::2] = self._taught(features, np.concatenate([others, bought]))(features[half : self.asked : 2])
+        for half in (0, 1) if self._buys_asked else ():
+            others = np.arange(1 - half, self.asked, 2)
+            learnt = self._taught(features, np.concatenate([others, bought]))
+            said[half::2] = learnt(features[half : self.asked : 2])
         said /= np.maximum(_lengths(said[:, self._clean]), _TINY)[:, None]
         plain = _mean_cosine(said[:, self._clean], self._learnt[: self.asked, self._clean])
         said -= said.mean(axis=0, dtype=np.float64).astype(np.float32)
@@ -123,13 +124,14 @@ class GradedCopies(Sealed):
     def _centred_clean(self) -> Floats:
         return _centred(self._learnt[: self.asked, self._clean])
 
-    def _taught(self, features: Floats, rows: Integers) -> _Linear:
+    def _taught(self, features: Floats, rows: Integers) -> Callable[[Floats], Floats]:
         F, L = features[rows], self._learnt[rows]
         centre, mean = F.mean(axis=0), L.mean(axis=0)
         F -= centre
         ridge = Ridge(F)
         penalty = PENALTY * float(np.square(F).sum(dtype=np.float64)) / F.shape[1]
-        return _Linear(centre, solve(ridge.factor(max(penalty, _TINY)), F.T @ (L - mean)), mean)
+        W = solve(ridge.factor(max(penalty, _TINY)), F.T @ (L - mean))
+        return lambda seen: np.asarray((seen - centre) @ W + mean)
 
     def axes_match(self, copy: GradedCopy) -> bool:
         """Say whether decoy-2 would take an unrotated copy's axes for the clean ones: of poor copies it does not."""
@@ -215,20 +217,10 @@ class GradedCopies(Sealed):
         """Return the images of the components by ridge regression, (K, K'), given x'S."""
         return np.asarray(solve(self._ridge.factor(decoy2.CLEAN_PENALTY), cross))
 
-    def freed(self, raw: Floats) -> Floats:
+    def freed(self, raw: AnyArray) -> Floats:
         """Take out of scores (J, M) what the candidates' own meaning explains, and standardise."""
         left = raw - (raw @ self._meaning) @ self._meaning.T
         return np.asarray(left / np.maximum(left.std(axis=1, keepdims=True), _TINY))
-
-
-@dataclass(frozen=True)
-class _Linear:
-    centre: Floats
-    weights: Floats
-    mean: Floats
-
-    def __call__(self, features: Floats) -> Floats:
-        return (features - self.centre) @ self.weights + self.mean
 
 
 _Pull = tuple[Floats, Floats]  # of the unmarked answers (J, K), and of the carriers in them (J, J)
@@ -288,7 +280,7 @@ class _Scored:
         whitened = solve(_factor(gram, lift), np.hstack([images.T, frame.T]))  # (K', 2 K)
         T = copies.candidates.T
 
-        def read(pull: Floats, by: Floats) -> Floats:
+        def read(pull: AnyArray, by: AnyArray) -> Floats:
             return copies.freed(pull @ by @ T)
 
         pairs = [read(pull[0] + pull[1] @ d, whitened[:, :count]) for pull in self._pulls[1:]]
@@ -349,7 +341,7 @@ def _mean_cosine(a: Floats, b: Floats) -> float:
 
 
 def _centred(rows: AnyArray) -> Floats:
-    return np.asarray(rows, dtype=np.float32) - rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return np.asarray(np.asarray(rows, dtype=np.float32) - rows.mean(axis=0, dtype=np.float64).astype(np.float32))
 
 
 def _standardised(scores: AnyArray | int) -> Floats:

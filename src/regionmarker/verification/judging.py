@@ -171,10 +171,9 @@ def _answered(basis: Basis) -> Questions:
     examination = basis.examination
     if not isinstance(examination, GradedExamination):
         return examination.questions
-    there = np.isfinite(examination.answers).all(axis=1)
-    probes = examination.questions.probes
-    left = tuple(text for text, answered in zip(probes.texts, there, strict=True) if answered)
-    return replace(examination.questions, probes=TextSet(left, probes.embeddings[there]))
+    there, probes = np.flatnonzero(np.isfinite(examination.answers).all(axis=1)), examination.questions.probes
+    left = TextSet(tuple(probes.texts[row] for row in there), probes.embeddings[there])
+    return replace(examination.questions, probes=left)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

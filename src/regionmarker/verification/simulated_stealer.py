@@ -163,8 +163,7 @@ class BlurredView:
         signal, noise = self._energies
         scale = np.float32(1.0 / np.sqrt(signal + blur**2 * noise))
         seen, layer = (
-            (plain + np.float32(blur) * blurred) * scale
-            for plain, blurred in zip(self._rows, self._noise, strict=True)
+            (plain + np.float32(blur) * blurred) * scale for plain, blurred in zip(self._rows, self._noise, strict=True)
         )
         layer += self._bias
         np.maximum(layer, 0, out=layer)
