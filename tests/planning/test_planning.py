@@ -132,6 +132,12 @@ def test_the_cheapest_that_holds_is_recommended() -> None:
     assert [one.holds(0.9) for one in (none, plain, both)] == ["neither", "unrotated", "both"]
 
 
+def test_tenants_are_given_up_only_where_nothing_else_holds() -> None:
+    alone, together = outcome(0.97, 1.0, 0.95, tenants=False), outcome(0.93, 1.0, 0.92)
+    assert recommended([alone, together], 0.9) == together
+    assert recommended([alone, outcome(0.93, 1.0, 0.5)], 0.9) == alone
+
+
 @pytest.mark.parametrize(
     ("wish", "message"),
     [({"fidelity": 0.0}, "fidelity is 0.0"), ({"level": 2.0}, "level is 2.0"), ({"budget": 10}, "budget is 10")],

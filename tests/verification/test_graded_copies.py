@@ -116,3 +116,9 @@ def test_the_least_total_is_where_the_exact_test_convicts():
     assert (p_values[totals > least + 0.1] <= LEVEL).all()
     assert (p_values[totals < least - 0.1] > LEVEL).all()
     assert least_total(weights[:, None] * z, 1e-30) > totals.max()
+
+
+def test_axes_of_a_good_copy_match_and_of_a_hopeless_one_do_not(copies):
+    view, rng = copies.view(96, np.random.default_rng(7)), np.random.default_rng(7)
+    assert copies.axes_match(copies.copy(view.features(0.3), rng.permutation(copies.bought)))
+    assert not copies.axes_match(copies.copy(view.features(50.0), rng.permutation(copies.bought)))

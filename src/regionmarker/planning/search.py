@@ -2,11 +2,11 @@
 
 1. For keys with marks for tenants, and without: a TEST key is made from the provider's part of the corpus, and the
    strength is found for every share of neighbours to keep.
-2. Six sets, each with hyperplanes, a stealer and a query set of its own: the stealer is weakened until it has the
+2. Eight sets, each with hyperplanes, a stealer and a query set of its own: the stealer is weakened until it has the
    wanted fidelity, and its copy is judged at every strength, as it is and as if it had been rotated.
 3. The share caught has an interval over the sets. Recommended is what costs least among the choices whose lower end is
-   what is wanted for both kinds of copies; else among those that hold for copies that were not rotated; else the
-   choice that catches most.
+   what is wanted for both kinds of copies, one with marks for tenants where there is one; else among those that hold
+   for copies that were not rotated; else the choice that catches most.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import numpy as np
 
 from regionmarker.errors import InputError
 from regionmarker.planning.goals import Choice, Choices, Goals
-from regionmarker.planning.trials import CLOSE, PlanningCorpus, Trial, TrialLog, TrialRunner, at
+from regionmarker.planning.trials import CLOSE, SETS, PlanningCorpus, Trial, TrialLog, TrialRunner, at
 from regionmarker.progress import Progress
-from regionmarker.verification.power import SETS, CaughtShare
+from regionmarker.verification.power import CaughtShare
 
 BOTH, UNROTATED, NEITHER = "both", "unrotated", "neither"
 
@@ -170,9 +170,13 @@ def plan(
 
 
 def recommended(outcomes: Sequence[Outcome], power: float) -> Outcome:
-    """Return the first of the outcomes, which begin with the cheapest, that holds; else the one that catches most."""
+    """Return the first of the outcomes, which begin with the cheapest, that holds; else the one that catches most.
+
+    Marks for tenants are given up only where nothing else holds.
+    """
+    in_order = sorted(outcomes, key=lambda outcome: not outcome.choice.tenants)
     for wanted in ((BOTH,), (BOTH, UNROTATED)):
-        for outcome in outcomes:
+        for outcome in in_order:
             if outcome.holds(power) in wanted:
                 return outcome
     return max(outcomes, key=lambda outcome: outcome.unrotated.low + outcome.rotated.low)

@@ -33,7 +33,8 @@ from regionmarker.verification.questions import plan_questions
 
 CLOSE = 0.02  # a stealer that misses the wanted fidelity by more than this is another stealer
 LEAST = 1000  # distinct texts
-DRAWS = 4
+SETS = 8  # more than a verdict has: a plan has time, and is for keys that are not drawn yet
+DRAWS = 8
 
 _MOST_TEXTS, _MOST_QUERIES, _LEAST_QUERIES = 20_000, 4_000, 100
 _RESCALED = 1000  # texts on which the carriers of another draw of hyperplanes are scaled
