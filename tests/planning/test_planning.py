@@ -100,11 +100,23 @@ def copies(material: PlanningCorpus) -> GradedCopies:
     return GradedCopies(key.mark, key.reservoir.embeddings[:600], bought, key.pool.embeddings)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("fidelity", [0.3, 0.5, 0.7])
-def test_a_thief_is_weakened_until_it_fits(copies: GradedCopies, fidelity: float) -> None:
-    copy, best = weakened(copies, fidelity, 96, np.random.default_rng(1))
+def test_a_thief_is_weakened_until_it_fits(copies: GradedCopies, fidelity: float, narrow: bool) -> None:
+    copy, best = weakened(copies, fidelity, 96, np.random.default_rng(1), narrow=narrow)
     assert copy.fidelity == pytest.approx(fidelity, abs=CLOSE)
     assert best > 0.75
+
+
+def test_a_narrow_thief_has_few_directions_and_less_of_the_mark(copies: GradedCopies) -> None:
+    ranks, excesses = [], []
+    for narrow in (False, True):
+        copy, _ = weakened(copies, 0.4, 96, np.random.default_rng(1), narrow=narrow)
+        ranks.append(np.linalg.matrix_rank(copy.answers, tol=1e-2 * np.linalg.norm(copy.answers, 2)))
+        matched = copies.axes_match(copy)
+        excesses.append(copies.excesses(copy, 1e-3, 16, np.random.default_rng(2), matched=matched, strength=0.3).mean())
+    assert ranks[1] < 0.7 * ranks[0]
+    assert excesses[1] < excesses[0]
 
 
 def test_a_thief_cannot_be_better_than_its_queries_allow(copies: GradedCopies) -> None:

@@ -2,13 +2,14 @@
 
 A trial is one *set*: hyperplanes, what a stealer sees, and its query set are all drawn afresh. One regression of the
 stealer serves every strength, so all shares of neighbours kept are judged on the same copies, each with several draws
-of the targets, with axes that match and as if the copy had been rotated.
+of the targets, as it is and as if it had been rotated. Half of the stealers see all, through noise; half are linear in
+few numbers.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -30,6 +31,7 @@ from regionmarker.vectors import Floats, Integers, as_floats, check_rows
 from regionmarker.verification.graded_copies import SEEN, GradedCopies, GradedCopy
 from regionmarker.verification.power import HIDDEN, QUERY_SHARE
 from regionmarker.verification.questions import plan_questions
+from regionmarker.verification.simulated_stealer import BlurredView
 
 CLOSE = 0.02  # a stealer that misses the wanted fidelity by more than this is another stealer
 LEAST = 1000  # distinct texts
@@ -40,6 +42,7 @@ _MOST_TEXTS, _MOST_QUERIES, _LEAST_QUERIES = 20_000, 4_000, 100
 _RESCALED = 1000  # texts on which the carriers of another draw of hyperplanes are scaled
 _BLURS = (0.02, 30.0)
 _HALVINGS, _NEAR = 12, 0.005
+_WIDTHS, _USUAL_BLUR = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192), 0.5  # of narrow views
 
 
 class PlanningCorpus:
@@ -212,7 +215,8 @@ class TrialRunner:
             sample = [TextSet((), part.embeddings[:_RESCALED]) for part in self._samples(choice)]
             mark = mark.redrawn(Secret(np.random.default_rng([corpus.key_seed, number]).bytes(32)), sample[-1:])
         copies = GradedCopies(mark, asked, corpus.embeddings[corpus.queries], key.pool.embeddings)
-        copy, best = weakened(copies, goals.fidelity, HIDDEN[number % len(HIDDEN)], rng)
+        hidden, narrow = HIDDEN[number % len(HIDDEN)], number % 2 == 1
+        copy, best = weakened(copies, goals.fidelity, hidden, rng, narrow=narrow)
         judged: dict[bool, dict[str, list[float]]] = {}
         for matched in sorted({copies.axes_match(copy), False}):
             judged[matched] = {}
@@ -238,11 +242,19 @@ class TrialRunner:
         return key.pool, key.reservoir
 
 
-def weakened(copies: GradedCopies, fidelity: float, hidden: int, rng: np.random.Generator) -> tuple[GradedCopy, float]:
+def weakened(
+    copies: GradedCopies, fidelity: float, hidden: int, rng: np.random.Generator, *, narrow: bool = False
+) -> tuple[GradedCopy, float]:
     """Return a copy of a fidelity, or the best where none is as good, and the fidelity of the best.
 
     The stealer's view is blurred until the fidelity is met. Where the usual view is too poor even without noise, it
     sees all components of the mark.
+
+    Parameters
+    ----------
+    narrow
+        First make the view as narrow as the fidelity allows: the stealer is linear in a few numbers that an encoder
+        gives it. Such a copy has few directions of its own, and carries less of a mark than its fidelity suggests.
     """
     chosen = rng.permutation(copies.bought)[: max(round(QUERY_SHARE * copies.bought), 1)]
     for seen in (SEEN, len(copies.components)):
@@ -250,17 +262,30 @@ def weakened(copies: GradedCopies, fidelity: float, hidden: int, rng: np.random.
         best = copies.copy(view.features(0.0), chosen)
         if best.fidelity >= fidelity - _NEAR:
             break
-    found, (low, high) = best, _BLURS
+    see = _narrowed(copies, view, fidelity, chosen, rng) if narrow else view.features
+    found, (low, high) = copies.copy(see(0.0), chosen), _BLURS
     for _ in range(_HALVINGS):
         if found.fidelity <= fidelity + _NEAR:
             break
         blur = float(np.sqrt(low * high))
-        tried = copies.copy(view.features(blur), chosen)
+        tried = copies.copy(see(blur), chosen)
         if tried.fidelity < fidelity - _NEAR:
             high = blur
         else:
             low, found = blur, tried
     return found, best.fidelity
+
+
+def _narrowed(
+    copies: GradedCopies, view: BlurredView, fidelity: float, chosen: Integers, rng: np.random.Generator
+) -> Callable[[float], Floats]:
+    """Return the view through the fewest random combinations of its features that allow the fidelity."""
+    usual = view.features(_USUAL_BLUR)
+    mixing = rng.standard_normal((usual.shape[1], max(_WIDTHS)), dtype=np.float32)
+    for width in _WIDTHS:
+        if copies.copy(usual @ mixing[:, :width], chosen).fidelity >= fidelity:
+            return lambda blur: np.asarray(view.features(blur) @ mixing[:, :width])
+    return view.features
 
 
 def at(trial: Trial, choice: Choice, *, rotated: bool) -> list[float]:
