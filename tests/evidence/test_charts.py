@@ -38,3 +38,9 @@ def test_a_target_without_an_answer_is_said(scores):
     silent = {**scores, "observed": [None, *scores["observed"][1:]]}
     names = [f"region {place}" for place in range(len(scores["observed"]))]
     assert "not answered" in pool_ranks(silent, names)
+
+
+def test_a_power_curve_has_its_interval():
+    power = {"fidelities": [0.5, 0.8], "detected": [0.5, 1.0], "caught": 0.8, "wanted": 0.9}
+    plain = power_curve(power)  # a bundle of 0.1.0
+    assert power_curve({**power, "low": [0.2, 0.95], "high": [0.8, 1.0]}) != plain

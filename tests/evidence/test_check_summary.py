@@ -58,6 +58,15 @@ def test_lies_about_the_power_are_found(own_copy):
     assert "power" in str(lie(own_copy("summary"), "verdict.json", lambda verdict: verdict["power"].update(caught=0.4)))
 
 
+def test_what_is_caught_rests_on_the_lower_end_of_the_interval(own_copy):
+    bundle = own_copy("summary")
+    honest = {"low": [0.1, 0.5, 0.95], "high": [0.6, 1.0, 1.0], "sets": 6, "axes": "matched"}
+    assert lie(bundle, "verdict.json", lambda verdict: verdict["power"].update(honest, caught=0.8)) is None
+    assert "power" in str(lie(bundle, "verdict.json", lambda verdict: verdict["power"].update(caught=0.6)))
+    outside = {"caught": 0.8, "high": [0.2, 1.0, 1.0]}
+    assert "interval" in str(lie(bundle, "verdict.json", lambda verdict: verdict["power"].update(outside)))
+
+
 def test_a_laxer_level_than_the_committed_one_is_said(verdict_on, answer_as, tmp_path):
     lax = verdict_on(answer_as(guilty=False), level=0.05)
     report = check_evidence(lax.save(tmp_path / "lax"))

@@ -1,8 +1,9 @@
-"""``regionmarker plan``: which settings, and would a thief be caught?"""  # noqa: D400
+"""``regionmarker plan``: how many neighbours to keep, and would a thief be caught?"""  # noqa: D400
 
 from __future__ import annotations
 
 import json as jsonlib
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,8 +23,8 @@ from regionmarker.cli.output import print_result, print_table, progress, stderr
 from regionmarker.errors import OutsideError
 
 if TYPE_CHECKING:
-    from regionmarker.planning import Plan
-    from regionmarker.planning.search import Outcome
+    from regionmarker.planning import Outcome, Plan
+    from regionmarker.verification.power import CaughtShare
 
 _TRIALS, _PLAN, _FIGURE = "trials.jsonl", "plan.json", "plan.svg"
 
@@ -33,64 +34,68 @@ def plan(
     encoder: EncoderSpec = None,
     text_column: TextColumn = None,
     embedding_column: EmbeddingColumn = None,
-    utility_loss: Annotated[
-        float, typer.Option(help="Share of a text's ten nearest neighbours that marking may change, on average.")
-    ] = 0.1,
-    fidelity: Annotated[float, typer.Option(help="The thief to be caught: mean cosine to what it was served.")] = 0.8,
-    query_share: Annotated[float, typer.Option(help="The share of the corpus that this thief asks.")] = 0.5,
-    level: Annotated[float, typer.Option(help="False-positive rate of a verdict.")] = 1e-3,
-    dimension: Annotated[list[int] | None, typer.Option(help="A dimension to try; may be repeated.")] = None,
-    ratio: Annotated[list[float] | None, typer.Option(help="A ratio to try; may be repeated.")] = None,
-    strength: Annotated[list[float] | None, typer.Option(help="A strength to try; may be repeated.")] = None,
-    subspace: Annotated[
-        list[int] | None,
-        typer.Option(help="A subspace to try; may be repeated; the first is combined with all other settings."),
+    fidelity: Annotated[
+        float, typer.Option(help="The thief to be caught: mean cosine to the clean vectors, both centred.")
+    ] = 0.7,
+    queries: Annotated[
+        int | None,
+        typer.Option(help="Texts that this thief buys; default: half the corpus, at most 4,000.", show_default=False),
     ] = None,
-    keys: Annotated[int, typer.Option(help="Keys per choice of settings.")] = 3,
-    confirm: Annotated[int, typer.Option(help="Fresh keys for the recommended settings.")] = 12,
+    budget: Annotated[int, typer.Option(help="Texts that a verdict asks.")] = 3000,
+    level: Annotated[float, typer.Option(help="False-positive rate of a verdict.")] = 1e-3,
+    kept: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="A share of neighbours to keep; may be repeated; default: 0.97, 0.95, 0.93, 0.90.", show_default=False
+        ),
+    ] = None,
+    tenants: Annotated[
+        bool | None, typer.Option(help="Only keys with marks for tenants, or only without; default: both.")
+    ] = None,
     cache: EmbeddingCache = None,
     seed: Annotated[int, typer.Option(help="Decides everything that is drawn.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option(help="A folder for the plan, its curves and the trials; a second run continues the first."),
+        typer.Option(help="A folder for the plan, its picture and the trials; a second run continues the first."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Recommend settings for a key from simulated thieves on your own texts, before the first vector is marked.
+    """Say what a verdict would catch for each share of neighbours kept, before the first vector is marked.
 
-    Example: regionmarker plan --corpus texts.parquet --encoder wordllama --fidelity 0.8 --out plan
+    Simulated thieves of the fidelity that you name copy your own texts. The keygen line that follows is printed.
+
+    Example: regionmarker plan --corpus texts.parquet --encoder wordllama --fidelity 0.7 --out plan
     """
     from regionmarker.corpus import TextSet
     from regionmarker.planning import Choices, Goals, PlanningCorpus
     from regionmarker.planning import plan as make
 
-    goals = Goals(utility_loss, fidelity, query_share, level)
-    usual = Choices()
-    choices = Choices(
-        tuple(dimension or usual.dimensions),
-        tuple(ratio or usual.ratios),
-        tuple(strength or usual.strengths),
-        tuple(subspace or usual.subspaces),
-    )
+    goals, usual = Goals(fidelity, budget, level), Choices()
+    choices = Choices(tuple(kept or usual.kept), usual.tenants if tenants is None else (tenants,))
     folder = _folder(out)
     texts = TextSet.of_blocks(read_corpus(corpus, open_encoder(encoder, cache), text_column, embedding_column))
-    divided = PlanningCorpus(texts.texts, texts.embeddings, query_share=query_share, seed=seed)
+    divided = PlanningCorpus(texts.texts, texts.embeddings, queries=queries, seed=seed)
     with progress("trials", quiet=json) as drawn:
-        found = make(
-            divided,
-            goals,
-            choices,
-            keys=keys,
-            confirm=confirm,
-            store=None if folder is None else folder / _TRIALS,
-            progress=drawn.update,
-        )
+        store = None if folder is None else folder / _TRIALS
+        found = make(divided, goals, choices, store=store, progress=drawn.update)
+    columns = {"--text-column": text_column, "--embedding-column": embedding_column}
+    line = keygen_line(found, corpus, encoder, columns, level)
+    document = {**found.to_dict(), "keygen": line}
     if folder is not None:
-        _save(found, folder)
+        _save(found, document, folder)
     if json:
-        print_result(found.to_dict(), as_json=True)
+        print_result(document, as_json=True)
     else:
-        _show(found)
+        _show(found, line)
+
+
+def keygen_line(found: Plan, corpus: Path, encoder: str | None, columns: dict[str, str | None], level: float) -> str:
+    """Return the command that makes the recommended key."""
+    given: dict[str, object] = {"--corpus": corpus, "--encoder": encoder, **columns}
+    named = [word for name, value in given.items() if value is not None for word in (name, shlex.quote(str(value)))]
+    strict = [] if level == 1e-3 else ["--level", f"{level:g}"]
+    words = ["regionmarker", "keygen", *named, found.recommended.choice.options, *strict, "--out", "provider.rmkey"]
+    return " ".join(words)
 
 
 def _folder(out: Path | None) -> Path | None:
@@ -102,11 +107,11 @@ def _folder(out: Path | None) -> Path | None:
     return out
 
 
-def _save(found: Plan, folder: Path) -> None:
+def _save(found: Plan, document: dict[str, object], folder: Path) -> None:
     from regionmarker.files import atomic_path
 
     with atomic_path(folder / _PLAN) as temporary:
-        temporary.write_text(jsonlib.dumps(found.to_dict(), indent=1) + "\n", encoding="utf-8")
+        temporary.write_text(jsonlib.dumps(document, indent=1) + "\n", encoding="utf-8")
     try:
         from regionmarker.planning import draw_plan
     except ImportError as error:  # the picture is a courtesy
@@ -116,53 +121,56 @@ def _save(found: Plan, folder: Path) -> None:
         draw_plan(temporary, found)
 
 
-def _show(found: Plan) -> None:
-    _print_outcomes("Settings against the wanted thief", found.tried)
+_ANSWERS = {
+    "both": "yes, rotated or not",
+    "unrotated": "yes, unless it rotates its copy",
+    "neither": "not reliably",
+}
+
+
+def _show(found: Plan, line: str) -> None:
     goals, best = found.goals, found.recommended
-    if best is None and all(one.failed for one in found.tried):
-        stderr.print(f"\nNone of these keys can be made from this corpus: {found.tried[0].failed}")
-        return
-    if best is None:
+    headings = ("kept", "tenants", "strength", "caught", "95 % interval", "rotated", "95 % interval")
+    title = f"Copies of fidelity {found.fidelity:.2f} that a verdict catches at p <= {goals.level:g}"
+    print_table(headings, [_cells(one) for one in found.outcomes], title=title, right=True, console=stderr)
+    if not found.met:
         stderr.print(
-            f"\nNo settings cost at most {goals.utility_loss:.0%} of the nearest neighbours: allow more with "
-            "--utility-loss, or try smaller ones with --strength or --ratio."
+            f"\nFidelity {goals.fidelity:g} could not be met: from {found.queries} queries the simulated thief reaches "
+            f"{found.fidelity:.2f}, and this is what the table is about. Give more with --queries, or a larger corpus."
         )
-        return
-    _print_outcomes("The recommended settings against worse thieves", found.by_fidelity)
-    _print_outcomes("The recommended settings against thieves that ask less", found.by_queries)
-    low, high = found.interval
     print_result(
         {
-            "recommended": str(best.candidate),
-            "would_you_catch_it": "yes" if found.catches else "not reliably",
-            "caught": f"{best.caught:.0%} of {best.trials} fresh keys (95 % interval {low:.0%} to {high:.0%})",
-            "level": f"p <= {goals.level:g}",
-            "innocents_convicted": f"{found.innocents:.2%} of target draws, on a copy of unmarked vectors",
-            "neighbours_changed": f"{best.utility_loss:.1%} (allowed {goals.utility_loss:.1%})",
-            "mean_cosine": f"{best.cosine:.4f}",
-            "thief": f"fidelity {best.fidelity:.2f}, {best.queries} texts asked; {found.thief}",
+            "recommended": str(best.choice),
+            "would_you_catch_it": _ANSWERS[found.catches],
+            "caught": _share(best.unrotated),
+            "caught_if_rotated": _share(best.rotated),
+            "thief": f"fidelity {found.fidelity:.2f} ({found.plain_fidelity:.2f} before centring), buys from "
+            f"{found.queries} texts",
+            "verdict": f"asks {found.asked} texts, level {goals.level:g}",
+            "rests_on": f"{found.sets} simulated thieves; wanted are {goals.power:.0%}, by the interval's lower end",
+            "keygen": line,
         },
         as_json=False,
         title="\nPlan",
     )
 
 
-def _print_outcomes(title: str, outcomes: tuple[Outcome, ...]) -> None:
-    headings = ("d", "ratio", "strength", "k", "fidelity", "asked", "changed", "signal", "caught")
-    print_table(headings, [_cells(one) for one in outcomes], title=title, right=True, console=stderr)
+def _share(share: CaughtShare) -> str:
+    return f"{share.detected:.0%} ({_interval(share)})"
+
+
+def _interval(share: CaughtShare) -> str:
+    return f"{share.low:.0%} to {share.high:.0%}"
 
 
 def _cells(outcome: Outcome) -> tuple[str, ...]:
-    chosen = outcome.candidate
-    settings = (str(chosen.dimension), f"{chosen.ratio:g}", f"{chosen.strength:g}", str(chosen.subspace))
-    if outcome.failed:
-        return (*settings, "", "", "", "", "no such key")
-    error = f" ± {outcome.error:.1f}" if outcome.error == outcome.error else ""  # one trial has no error
+    choice, plain, rotated = outcome.choice, outcome.unrotated, outcome.rotated
     return (
-        *settings,
-        f"{outcome.fidelity:.2f}",
-        str(outcome.queries),
-        f"{outcome.utility_loss:.1%}",
-        f"{outcome.signal:.1f}{error}",
-        f"{outcome.caught:.0%} of {outcome.trials}",
+        f"{choice.kept:g}",
+        "on" if choice.tenants else "off",
+        f"{outcome.strength:.3f}",
+        f"{plain.detected:.0%}",
+        _interval(plain),
+        f"{rotated.detected:.0%}",
+        _interval(rotated),
     )

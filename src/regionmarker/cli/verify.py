@@ -127,7 +127,8 @@ def _show(verdict: Verdict, *, as_json: bool) -> None:
         caught = "not estimated"
     else:
         least = "nothing" if power.caught is None else f"fidelity {power.caught} and above"
-        caught = f"{least} (simulated copies)"
+        rotated = ", as if rotated" if power.axes == "unknown" else ""
+        caught = f"{least} (at least 90 % of simulated copies{rotated})"
     print_result(
         {
             "outcome": verdict.outcome,

@@ -123,11 +123,15 @@ def paper_curves(curves: Sequence[Curve], names: Sequence[str]) -> Figure:
 
 @chart
 def power_curve(power: dict[str, Any]) -> Figure:
-    """Draw how often simulated copies of each fidelity are caught."""
+    """Draw how often simulated copies of each fidelity are caught, with the interval where there is one."""
     figure = Figure(figsize=(_WIDE, 2.3), layout="constrained")
     axes = figure.subplots()
     axes.axhline(power["wanted"] * 100, color=GUIDE, linewidth=1.2)
-    axes.plot(power["fidelities"], np.array(power["detected"]) * 100, color=INK, marker="o", markersize=4)
+    shares = np.array(power["detected"]) * 100
+    axes.plot(power["fidelities"], shares, color=INK, marker="o", markersize=4)
+    if power.get("low"):
+        low, high = np.array(power["low"]) * 100, np.array(power["high"]) * 100
+        axes.errorbar(power["fidelities"], shares, yerr=[shares - low, high - shares], color=INK, capsize=3, fmt="none")
     if power["caught"] is not None:
         axes.axvline(power["caught"], color=MARKED, linewidth=1.2, linestyle=(0, (4, 3)))
         axes.annotate(

@@ -14,7 +14,7 @@ from regionmarker.evidence.score_forms import CLOSE, SCORES, VERDICT, form_of
 from regionmarker.keys.commitment import COMMITMENT, OpenedParts
 from regionmarker.verification.decoy_test import holm
 from regionmarker.verification.ledger import correction
-from regionmarker.verification.power import ENOUGH
+from regionmarker.verification.power import ENOUGH, reliably_caught
 from regionmarker.verification.verdict import outcome_of
 
 
@@ -103,8 +103,14 @@ def _power(bundle: Bundle) -> str:
     power = verdict["power"]
     if power is None:
         return "not estimated"
-    good = [share >= power["wanted"] for share in power["detected"]]
-    caught = next((power["fidelities"][place] for place in range(len(good)) if all(good[place:])), None)
+    fidelities, detected = power["fidelities"], power["detected"]
+    low, high = (power.get(end) or detected for end in ("low", "high"))  # bundles of 0.1.0 have no interval
+    rows = list(zip(low, detected, high, strict=True))
+    need(
+        len(rows) == len(fidelities) and all(0 <= least <= share <= most <= 1 for least, share, most in rows),
+        f"{VERDICT}: a share of the power curve does not lie in its interval",
+    )
+    caught = reliably_caught(fidelities, low, power["wanted"])
     need(
         caught == power["caught"], f"{VERDICT}: the power curve does not say that fidelity {power['caught']} is caught"
     )

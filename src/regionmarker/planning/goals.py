@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 
 from regionmarker.errors import InputError
-from regionmarker.marking.parameters import DEFAULT_SUBSPACE
+from regionmarker.marks.graded_settings import LEAST_PROBES
 from regionmarker.specs import check_range
+from regionmarker.verification.questions import DEFAULT_BUDGET
+
+KEPT = (0.97, 0.95, 0.93, 0.90)
 
 
 @dataclass(frozen=True)
@@ -17,12 +19,10 @@ class Goals:
 
     Attributes
     ----------
-    utility_loss
-        The share of a text's ten nearest neighbours that marking may change, on average.
     fidelity
-        The stealer to be caught: the mean cosine of its answers to what it was served.
-    query_share
-        The share of the corpus that this stealer asks.
+        The stealer to be caught: the mean cosine of its answers to the clean vectors, the mean of each side taken out.
+    budget
+        Texts that a verdict asks.
     level
         The false-positive rate of a verdict.
     power
@@ -36,73 +36,55 @@ class Goals:
     regionmarker.errors.InputError: fidelity is 1.5, but must lie in (0.0, 1.0)
     """
 
-    utility_loss: float = 0.1
-    fidelity: float = 0.8
-    query_share: float = 0.5
+    fidelity: float = 0.7
+    budget: int = DEFAULT_BUDGET
     level: float = 1e-3
     power: float = 0.9
 
     def __post_init__(self) -> None:
-        for name in ("utility_loss", "fidelity", "level", "power"):
+        for name in ("fidelity", "level", "power"):
             check_range(name, getattr(self, name), 0.0, 1.0, open_left=True, open_right=True)
-        check_range("query_share", self.query_share, 0.0, 0.8, open_left=True)
+        if self.budget < LEAST_PROBES:
+            raise InputError(f"budget is {self.budget}, but a verdict asks at least {LEAST_PROBES} texts")
 
 
 @dataclass(frozen=True, order=True)
-class Candidate:
-    """One choice of settings.
+class Choice:
+    """One way to make the key.
 
     Examples
     --------
-    >>> str(Candidate(4, 0.2, 0.2, 32)), Candidate(4, 0.2, 0.2, 32).regions
-    ('dimension 4, ratio 0.2, strength 0.2, subspace 32', 3)
+    >>> str(Choice(0.95, tenants=False)), Choice(0.95, tenants=False).options
+    ('kept 0.95, without tenants', '--kept 0.95 --no-tenants')
     """
 
-    dimension: int
-    ratio: float
-    strength: float
-    subspace: int
-
-    @property
-    def regions(self) -> int:
-        return int(max(1, round(self.ratio * 2**self.dimension)))
+    kept: float
+    tenants: bool
 
     def __str__(self) -> str:
-        return f"dimension {self.dimension}, ratio {self.ratio:g}, strength {self.strength:g}, subspace {self.subspace}"
+        return f"kept {self.kept:g}, {'with' if self.tenants else 'without'} tenants"
+
+    @property
+    def options(self) -> str:
+        """What ``keygen`` is told."""
+        return f"--kept {self.kept:g}" + ("" if self.tenants else " --no-tenants")
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What is tried; the first subspace first, and the others at the settings that do best there."""
+    """What is tried: every share of neighbours to keep, with marks for tenants and without."""
 
-    dimensions: tuple[int, ...] = (3, 4, 5)
-    ratios: tuple[float, ...] = (0.2, 0.4)
-    strengths: tuple[float, ...] = (0.1, 0.15, 0.2, 0.3)
-    subspaces: tuple[int, ...] = (DEFAULT_SUBSPACE, 16, 64)
+    kept: tuple[float, ...] = KEPT
+    tenants: tuple[bool, ...] = (True, False)
 
     def __post_init__(self) -> None:
-        for name in ("dimensions", "ratios", "strengths", "subspaces"):
+        for name in ("kept", "tenants"):
             if not getattr(self, name) or len(set(getattr(self, name))) != len(getattr(self, name)):
-                raise InputError(f"the {name} to try must be at least one, and each of them once")
-        for dimension in self.dimensions:
-            check_range("dimension", dimension, 1, 8)
-        for ratio in self.ratios:
-            check_range("ratio", ratio, 0.0, 1.0, open_left=True)
-        for strength in self.strengths:
-            check_range("strength", strength, 0.0, 1.0, open_left=True, open_right=True)
+                raise InputError(f"the values of {name} to try must be at least one, and each of them once")
+        for kept in self.kept:
+            check_range("kept", kept, 0.5, 0.999)
 
-    def candidates(self, width: int) -> Iterator[Candidate]:
-        """Yield the candidates of the first subspace, for vectors of a width, such that one key follows another."""
-        for dimension, ratio, strength in product(self.dimensions, self.ratios, self.strengths):
-            yield Candidate(dimension, ratio, strength, within(self.subspaces[0], dimension, width))
-
-
-def within(subspace: int, dimension: int, width: int) -> int:
-    """Return the subspace, no less than the dimension and no more than the width.
-
-    Examples
-    --------
-    >>> within(64, 4, 48), within(2, 4, 48)
-    (48, 4)
-    """
-    return min(max(subspace, dimension), width)
+    def __iter__(self) -> Iterator[Choice]:
+        """Yield the choices, the one that costs least first."""
+        for kept in sorted(self.kept, reverse=True):
+            yield from (Choice(kept, tenants) for tenants in sorted(self.tenants, reverse=True))

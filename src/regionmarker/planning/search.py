@@ -1,92 +1,106 @@
-"""Which settings to try, and which to recommend.
+"""Which choice to recommend.
 
-1. Every candidate of the first subspace is tried on a few keys, each with a few draws of its targets.
-2. Among those that cost no more utility than is allowed, the one with the strongest signal is taken.
-3. At its settings the other subspaces are tried; one replaces the first only where it is better by more than two
-   standard errors, because the first was chosen for reasons that a plan does not measure.
-4. The winner is tried again on fresh keys: a winner of many flatters itself. Only these trials say whether a stealer
-   would be caught, and the same keys are tried on a copy of unmarked vectors.
-5. The winner meets better, worse and thriftier stealers: the curves.
+1. For keys with marks for tenants, and without: a TEST key is made from the provider's part of the corpus, and the
+   strength is found for every share of neighbours to keep.
+2. Eight sets, each with hyperplanes, a stealer and a query set of its own: the stealer is weakened until it has the
+   wanted fidelity, and its copy is judged at every strength, as it is and as if it had been rotated.
+3. The share caught has an interval over the sets. Recommended is what costs least among the choices whose lower end is
+   what is wanted for both kinds of copies, one with marks for tenants where there is one; else among those that hold
+   for copies that were not rotated; else the choice that catches most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import product
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from regionmarker.errors import InputError, RegionMarkerError
-from regionmarker.planning.goals import Candidate, Choices, Goals, within
-from regionmarker.planning.trials import PlannedStealer, PlanningCorpus, Trial, TrialLog, TrialRunner, find_stealer
+from regionmarker.errors import InputError
+from regionmarker.planning.goals import Choice, Choices, Goals
+from regionmarker.planning.trials import CLOSE, SETS, PlanningCorpus, Trial, TrialLog, TrialRunner, at
 from regionmarker.progress import Progress
-from regionmarker.verification.simulated_stealer import StudentView
+from regionmarker.verification.power import CaughtShare
 
-_FRESH = 1000  # keys of the confirmation are numbered from here
-_INNOCENT_DRAWS = 1000
-_SHARES = (0.25, 0.5, 1.0)
-_STEPS = 3  # points of the curve over fidelity, besides the wanted stealer's
+BOTH, UNROTATED, NEITHER = "both", "unrotated", "neither"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What trials say of one candidate against one stealer."""
+    """What trials say of one choice.
 
-    candidate: Candidate
-    fidelity: float
-    queries: int
-    utility_loss: float
-    cosine: float
-    signal: float  # mean of U / sqrt(R)
-    error: float  # standard error of the signal
-    caught: float  # share of trials with p at or below the level
-    trials: int
-    failed: str = ""  # why there is no such key on this corpus; then all else is NaN
+    Attributes
+    ----------
+    strength
+        What keeps the chosen share of neighbours.
+    unrotated, rotated
+        The share of copies that are caught, as they are and after any rotation, each with its interval over the sets.
+    """
+
+    choice: Choice
+    strength: float
+    unrotated: CaughtShare
+    rotated: CaughtShare
+
+    def holds(self, power: float) -> str:
+        """Say for which copies the lower end is what is wanted: "both", "unrotated" or "neither"."""
+        if self.unrotated.low < power:
+            return NEITHER
+        return BOTH if self.rotated.low >= power else UNROTATED
 
     def to_dict(self) -> dict[str, object]:
         plain = asdict(self)
-        chosen = plain.pop("candidate")
-        return {**chosen, "regions": self.candidate.regions, **{name: _plain(value) for name, value in plain.items()}}
+        return {**plain.pop("choice"), "keygen": self.choice.options, **plain}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The recommendation, and everything that it rests on."""
+    """The recommendation, and everything that it rests on.
+
+    Attributes
+    ----------
+    fidelity, plain_fidelity
+        Of the stealers that were judged, on average; the second with the means left in.
+    best_fidelity
+        What they reach without any noise, on average.
+    queries, asked, texts
+        Texts that stealers buy from (each has its own four fifths), that a verdict asks, and of the whole corpus.
+    sets
+        Stealers.
+    """
 
     goals: Goals
-    recommended: Outcome | None  # the winner on fresh keys; None where no candidate is within the utility allowed
-    interval: tuple[float, float]  # 95 % Wilson interval of the share caught
-    innocents: float  # share of target draws that convict a copy of unmarked vectors: near the level, or below
-    tried: tuple[Outcome, ...]
-    by_fidelity: tuple[Outcome, ...]
-    by_queries: tuple[Outcome, ...]
-    thief: str
+    outcomes: tuple[Outcome, ...]
+    recommended: Outcome
+    fidelity: float
+    plain_fidelity: float
+    best_fidelity: float
+    queries: int
+    asked: int
     texts: int
+    sets: int
 
     @property
-    def catches(self) -> bool:
-        return self.recommended is not None and self.recommended.caught >= self.goals.power
+    def met(self) -> bool:
+        """Whether the stealers have the wanted fidelity, within 0.02."""
+        return abs(self.fidelity - self.goals.fidelity) <= CLOSE
+
+    @property
+    def catches(self) -> str:
+        return self.recommended.holds(self.goals.power)
 
     def to_dict(self) -> dict[str, object]:
-        names = ("tried", "by_fidelity", "by_queries")
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
-            "wishes": asdict(self.goals),
-            "recommended": None if self.recommended is None else self.recommended.to_dict(),
+            **plain,
+            "goals": asdict(self.goals),
+            "recommended": self.recommended.to_dict(),
+            "outcomes": [outcome.to_dict() for outcome in self.outcomes],
+            "met": self.met,
             "catches": self.catches,
-            "interval": list(self.interval),
-            "innocents_convicted": _plain(self.innocents),
-            "thief": self.thief,
-            "texts": self.texts,
-            **{name: [outcome.to_dict() for outcome in getattr(self, name)] for name in names},
         }
-
-
-def _plain(value: object) -> object:
-    """Return None for NaN, which JSON does not have."""
-    return None if isinstance(value, float) and np.isnan(value) else value
 
 
 def plan(
@@ -94,204 +108,108 @@ def plan(
     goals: Goals | None = None,
     choices: Choices | None = None,
     *,
-    keys: int = 3,
-    draws: int = 1,
-    confirm: int = 12,
+    sets: int = SETS,
     store: Path | None = None,
     progress: Progress | None = None,
 ) -> Plan:
-    """Recommend settings for a corpus.
+    """Say what a verdict would catch with each choice, and recommend one.
 
     Parameters
     ----------
     corpus
-        The corpus; its ``query_share`` should be the goals'.
+        The corpus, divided between the stealer and the key.
     goals, choices
         What is wanted, what is tried.
-    keys, draws
-        Keys a candidate, and draws of the targets a key.
-    confirm
-        Fresh keys for the winner, each with as many draws.
+    sets
+        Stealers, each with a query set and hyperplanes of its own.
     store
         A file in which finished trials are kept, so that a plan that was stopped goes on.
     progress
-        Called after each trial.
+        Called after each step.
     """
     goals, choices = goals or Goals(), choices or Choices()
-    if min(keys, draws, confirm) < 1:
-        raise InputError("keys, draws and confirm must be at least 1")
-    runner = TrialRunner(corpus, TrialLog(store, corpus.digest), goals.level)
-    stealer, ladder = find_stealer(corpus, goals.fidelity)
-    search = _Search(runner, stealer, keys, draws, confirm, _counted(choices, corpus, keys, draws, confirm, progress))
-    tried = search.all(list(choices.candidates(corpus.width)))
-    best = _best(tried, goals.utility_loss)
-    if best is None:
-        return Plan(goals, None, (0.0, 1.0), float("nan"), tuple(tried), (), (), str(stealer.view), len(corpus.texts))
-    subspaces = {within(given, best.candidate.dimension, corpus.width) for given in choices.subspaces}
-    others = search.all([replace(best.candidate, subspace=k) for k in sorted(subspaces - {best.candidate.subspace})])
-    best = _replaced(best, others, goals.utility_loss)
-    final = search.outcome(best.candidate, stealer, range(_FRESH, _FRESH + confirm))
+    if sets < 2:
+        raise InputError(f"sets is {sets}, but an interval needs at least 2")
+    runner = TrialRunner(corpus, TrialLog(store, corpus.digest), goals)
+    total, done = len(choices.tenants) * (len(choices.kept) + sets), 0
+
+    def tick() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, total)
+
+    outcomes: list[Outcome] = []
+    trials: list[Trial] = []
+    for tenants in sorted(choices.tenants, reverse=True):
+        group = [choice for choice in choices if choice.tenants == tenants]
+        strengths = []
+        for choice in group:
+            strengths.append(runner.strength(choice))
+            tick()
+        found = []
+        for number in range(sets):
+            found.append(runner.trial(group, number))
+            tick()
+        outcomes += [_outcome(choice, strength, found) for choice, strength in zip(group, strengths, strict=True)]
+        trials += found
+    order = list(choices)
+    outcomes.sort(key=lambda outcome: order.index(outcome.choice))
     return Plan(
         goals,
-        final,
-        wilson(final.caught, final.trials),
-        search.innocents(best.candidate),
-        (*tried, *others),
-        tuple(search.over_fidelity(best.candidate, ladder)),
-        tuple(search.over_queries(best.candidate)),
-        str(stealer.view),
-        len(corpus.texts),
+        tuple(outcomes),
+        recommended(outcomes, goals.power),
+        round(float(np.mean([trial.fidelity for trial in trials])), 3),
+        round(float(np.mean([trial.plain_fidelity for trial in trials])), 3),
+        round(float(np.mean([trial.best for trial in trials])), 3),
+        queries=len(corpus.queries),
+        asked=trials[0].asked,
+        texts=len(corpus.texts),
+        sets=sets,
     )
 
 
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share that was seen in ``count`` trials.
+def recommended(outcomes: Sequence[Outcome], power: float) -> Outcome:
+    """Return the first of the outcomes, which begin with the cheapest, that holds; else the one that catches most.
 
-    Examples
-    --------
-    >>> [round(end, 2) for end in wilson(1.0, 20)]
-    [0.84, 1.0]
+    Marks for tenants are given up only where nothing else holds.
     """
-    z = 1.96
-    middle, spread = share + z**2 / (2 * count), z * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
-    scale = 1 + z**2 / count
-    return float(max(0.0, (middle - spread) / scale)), float(min(1.0, (middle + spread) / scale))
+    in_order = sorted(outcomes, key=lambda outcome: not outcome.choice.tenants)
+    for wanted in ((BOTH,), (BOTH, UNROTATED)):
+        for outcome in in_order:
+            if outcome.holds(power) in wanted:
+                return outcome
+    return max(outcomes, key=lambda outcome: outcome.unrotated.low + outcome.rotated.low)
 
 
-@dataclass(frozen=True)
-class _Search:
-    runner: TrialRunner
-    stealer: PlannedStealer
-    keys: int
-    draws: int
-    confirm: int
-    tick: Callable[[int], None]
-
-    def all(self, candidates: Sequence[Candidate]) -> list[Outcome]:
-        """Try candidates; the keys of one dimension, ratio and subspace are made once for all strengths."""
-        found: dict[Candidate, list[Trial] | str] = {candidate: [] for candidate in candidates}
-        kinds = dict.fromkeys((c.dimension, c.ratio, c.subspace) for c in candidates)
-        for kind, number in product(kinds, range(self.keys)):
-            for candidate in candidates:
-                if (candidate.dimension, candidate.ratio, candidate.subspace) == kind:
-                    found[candidate] = self._added(found[candidate], candidate, number, self.stealer)
-        return [self._outcome(candidate, trials, self.stealer) for candidate, trials in found.items()]
-
-    def outcome(self, candidate: Candidate, stealer: PlannedStealer, numbers: range) -> Outcome:
-        trials: list[Trial] | str = []
-        for number in numbers:
-            trials = self._added(trials, candidate, number, stealer)
-        return self._outcome(candidate, trials, stealer)
-
-    def innocents(self, candidate: Candidate) -> float:
-        shares = [
-            self.runner.convicted_innocents(candidate, _FRESH + number, self.stealer, _INNOCENT_DRAWS)
-            for number in range(self.keys)
-        ]
-        return float(np.mean(shares))
-
-    def over_fidelity(self, candidate: Candidate, ladder: Sequence[tuple[StudentView, float]]) -> list[Outcome]:
-        """Meet stealers from the worst on the ladder to the wanted one."""
-        places = sorted({round(place) for place in np.linspace(0, len(ladder) - 1, _STEPS + 1)})
-        numbers = range(_FRESH, _FRESH + self.keys)
-        stealers = (PlannedStealer(self.runner.corpus, ladder[place][0]) for place in places)
-        return sorted((self.outcome(candidate, stealer, numbers) for stealer in stealers), key=lambda one: one.fidelity)
-
-    def over_queries(self, candidate: Candidate) -> list[Outcome]:
-        """Meet the wanted stealer when it asks less."""
-        found = []
-        for share in _SHARES:
-            count = max(50, round(share * len(self.stealer.asked)))
-            stealer = PlannedStealer(self.runner.corpus, self.stealer.view, count)
-            found.append(self.outcome(candidate, stealer, range(_FRESH, _FRESH + self.keys)))
-        return found
-
-    def _added(
-        self, trials: list[Trial] | str, candidate: Candidate, number: int, stealer: PlannedStealer
-    ) -> list[Trial] | str:
-        if isinstance(trials, str):
-            self.tick(self.draws)
-            return trials
-        for draw in range(self.draws):
-            try:
-                trials.append(self.runner.trial(candidate, number, draw, stealer))
-            except RegionMarkerError as error:  # too few populated regions, or no probes in one
-                self.tick(self.draws - draw)
-                return str(error)
-            self.tick(1)
-        return trials
-
-    def _outcome(self, candidate: Candidate, trials: list[Trial] | str, stealer: PlannedStealer) -> Outcome:
-        nan = float("nan")
-        if isinstance(trials, str):
-            return Outcome(candidate, stealer.fidelity, len(stealer.asked), nan, nan, nan, nan, nan, 0, trials)
-        signals = [trial.signal for trial in trials]
-        return Outcome(
-            candidate,
-            stealer.fidelity,
-            len(stealer.asked),
-            utility_loss=float(np.mean([trial.utility_loss for trial in trials])),
-            cosine=float(np.mean([trial.cosine for trial in trials])),
-            signal=float(np.mean(signals)),
-            error=float(np.std(signals, ddof=1) / np.sqrt(len(signals))) if len(signals) > 1 else nan,
-            caught=float(np.mean([trial.p_value <= self.runner.level for trial in trials])),
-            trials=len(trials),
-        )
-
-
-def _best(tried: Sequence[Outcome], utility_loss: float) -> Outcome | None:
-    fit = [outcome for outcome in tried if not outcome.failed and outcome.utility_loss <= utility_loss]
-    return max(fit, key=lambda outcome: outcome.signal, default=None)
-
-
-def _replaced(best: Outcome, others: Sequence[Outcome], utility_loss: float) -> Outcome:
-    other = _best(others, utility_loss)
-    if other is None or not other.signal - best.signal > 2 * np.hypot(other.error, best.error):
-        return best
-    return other
-
-
-def _counted(
-    choices: Choices, corpus: PlanningCorpus, keys: int, draws: int, confirm: int, progress: Progress | None
-) -> Callable[[int], None]:
-    """Return a function that counts finished trials."""
-    count = len(list(choices.candidates(corpus.width)))
-    total = draws * (keys * (count + len(choices.subspaces) - 1 + _STEPS + 1 + len(_SHARES)) + confirm)
-    done = 0
-
-    def tick(more: int) -> None:
-        nonlocal done
-        done += more
-        if progress is not None:
-            progress(min(done, total), total)
-
-    return tick
+def _outcome(choice: Choice, strength: float, trials: Sequence[Trial]) -> Outcome:
+    shares = [
+        CaughtShare.of(np.array([at(trial, choice, rotated=rotated) for trial in trials])) for rotated in (False, True)
+    ]
+    return Outcome(choice, round(strength, 4), *shares)
 
 
 def draw_plan(path: Path, plan: Plan) -> None:
-    """Draw the trade-off of all candidates, and the share of stealers caught over fidelity and over queries."""
+    """Draw the share of copies caught over the share of neighbours kept, as they are and rotated."""
     from regionmarker.plots import MARKED, PLAIN, Figure  # matplotlib is optional
 
-    figure = Figure(figsize=(12, 3.8), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
-    good = [outcome for outcome in plan.tried if not outcome.failed]
-    left.scatter([100 * one.utility_loss for one in good], [one.signal for one in good], color=PLAIN, s=18)
-    if plan.recommended is not None:
-        left.scatter(
-            [100 * plan.recommended.utility_loss], [plan.recommended.signal], color=MARKED, label="recommended"
-        )
-    left.axvline(100 * plan.goals.utility_loss, color=PLAIN, linestyle="--", linewidth=0.8, label="allowed")
-    left.set(title="Settings", xlabel="neighbours changed by marking, %", ylabel="signal U / √R")
-    left.legend(frameon=False)
-    _share(middle, plan.by_fidelity, [one.fidelity for one in plan.by_fidelity], "fidelity of the thief")
-    _share(right, plan.by_queries, [one.queries for one in plan.by_queries], "texts that the thief asks")
-    for axes in (left, middle, right):
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    panels: Sequence[Any] = figure.subplots(1, 2, sharey=True)
+    for axes, name in zip(panels, ("unrotated", "rotated"), strict=True):
+        for tenants, colour, shift in ((True, MARKED, -0.001), (False, PLAIN, 0.001)):
+            group = [one for one in plan.outcomes if one.choice.tenants == tenants]
+            if not group:
+                continue
+            shares: list[CaughtShare] = [getattr(one, name) for one in group]
+            bars = [[share.detected - share.low for share in shares], [share.high - share.detected for share in shares]]
+            axes.errorbar(
+                [one.choice.kept + shift for one in group], [100 * share.detected for share in shares],
+                yerr=100 * np.array(bars), color=colour, marker="o", capsize=3,
+                label="with tenants" if tenants else "without tenants",
+            )  # fmt: skip
+        axes.axhline(100 * plan.goals.power, color=PLAIN, linestyle="--", linewidth=0.8)
+        axes.set(title=f"Copies of fidelity {plan.fidelity:.2f}, {name}", xlabel="neighbours kept", ylim=(-4, 104))
         axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("copies caught, %")
+    panels[0].legend(frameon=False)
     figure.savefig(path, format="svg")
-
-
-def _share(axes: Any, outcomes: Sequence[Outcome], values: Sequence[float], label: str) -> None:
-    from regionmarker.plots import MARKED
-
-    axes.plot(values, [100 * one.caught for one in outcomes], color=MARKED, marker="o")
-    axes.set(title="Caught, recommended settings", xlabel=label, ylabel="share of thieves, %", ylim=(-4, 104))

@@ -1,68 +1,72 @@
-"""Trials: the corpus divided, one key against one simulated stealer, one verdict; finished ones are kept in a log."""
+"""Trials: the corpus divided, TEST keys of it, stealers weakened to the wanted fidelity; finished ones are logged.
+
+A trial is one *set*: hyperplanes, what a stealer sees, and its query set are all drawn afresh. One regression of the
+stealer serves every strength, so all shares of neighbours kept are judged on the same copies, each with several draws
+of the targets, as it is and as if it had been rotated. Half of the stealers see all, through noise; half are linear in
+few numbers.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from regionmarker.corpus import TextSet
 from regionmarker.crypto.secret import Secret
-from regionmarker.encoders import check_texts, load_encoder
+from regionmarker.encoders import check_texts
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.keys.key import Key
 from regionmarker.marking.marker import RegionMarker
-from regionmarker.marks.regions import RegionMark
-from regionmarker.measures import neighbour_overlap, row_cosines
-from regionmarker.planning.goals import Candidate
+from regionmarker.marks.graded import GradedMark
+from regionmarker.marks.graded_settings import RESERVOIR
+from regionmarker.planning.goals import Choice, Goals
 from regionmarker.vectors import Floats, Integers, as_floats, check_rows
-from regionmarker.verification.examination import ExactTest, laid_out
-from regionmarker.verification.questions import DEFAULT_BUDGET, least_budget, plan_questions
-from regionmarker.verification.simulated_stealer import (
-    SimulatedCopy,
-    SimulatedStealer,
-    Student,
-    StudentView,
-    student_views,
-)
+from regionmarker.verification.graded_copies import SEEN, GradedCopies, GradedCopy
+from regionmarker.verification.power import HIDDEN, QUERY_SHARE
+from regionmarker.verification.questions import plan_questions
+from regionmarker.verification.simulated_stealer import BlurredView
 
-_NEIGHBOURS_OF = 2000  # texts among which neighbours are looked for
-_HIDDEN = 1024
-_PENALTY = 0.1
-_MEASURED = 1000  # texts that the fidelity is measured on
-LEAST = 1000  # fewer distinct texts than these make no key that could be judged
+CLOSE = 0.02  # a stealer that misses the wanted fidelity by more than this is another stealer
+LEAST = 1000  # distinct texts
+SETS = 8  # more than a verdict has: a plan has time, and is for keys that are not drawn yet
+DRAWS = 8
 
-_MOST_TEXTS = 20_000
-_MOST_QUERIES = 5_000
-_POOL, _RESERVOIR = 1024, 4096
+_MOST_TEXTS, _MOST_QUERIES, _LEAST_QUERIES = 20_000, 4_000, 100
+_RESCALED = 1000  # texts on which the carriers of another draw of hyperplanes are scaled
+_BLURS = (0.02, 30.0)
+_HALVINGS, _NEAR = 12, 0.005
+_WIDTHS, _USUAL_BLUR = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192), 0.5  # of narrow views
 
 
 class PlanningCorpus:
-    """Texts with their clean embeddings, and what anyone can know of them.
+    """Texts with their clean embeddings, divided: some are bought by the stealer, keys are made from the rest.
 
     Parameters
     ----------
     texts, embeddings
         The provider's own: one row (n, D) a text, of unit length. Repeated texts are used once, and no more than 20,000
         texts, drawn by the seed.
-    query_share
-        The share of them that the stealer asks, no more than 5,000. Keys are made from the rest.
+    queries
+        How many of them the stealer buys; half of them, at most 4,000, when not given.
     seed
         Decides who gets what.
 
     Examples
     --------
     >>> rows = np.eye(64, dtype=np.float32).repeat(20, axis=0)
-    >>> corpus = PlanningCorpus([f"text {number}" for number in range(1280)], rows, query_share=0.5)
+    >>> corpus = PlanningCorpus([f"text {number}" for number in range(1280)], rows)
     >>> len(corpus.queries), len(corpus.own)
     (640, 640)
     """
 
-    def __init__(self, texts: Sequence[str], embeddings: object, *, query_share: float = 0.5, seed: int = 0) -> None:
+    def __init__(self, texts: Sequence[str], embeddings: object, *, queries: int | None = None, seed: int = 0) -> None:
         given, rows = check_texts(texts), as_floats(embeddings)
         if len(given) != len(rows):
             raise InputError(f"there are {len(given)} texts but {len(rows)} embeddings: give one for each")
@@ -71,10 +75,13 @@ class PlanningCorpus:
         chosen = np.random.default_rng(seed).permutation(np.array(sorted(place.values()), dtype=np.int64))[:_MOST_TEXTS]
         if len(chosen) < LEAST:
             raise InputError(f"planning needs at least {LEAST} distinct texts, but the corpus has {len(chosen)}")
+        most = len(chosen) * 4 // 5
+        count = min(len(chosen) // 2, _MOST_QUERIES) if queries is None else queries
+        if not _LEAST_QUERIES <= count <= most:
+            raise InputError(f"queries is {count}, but must lie between {_LEAST_QUERIES} and {most} with this corpus")
         self.texts = [given[row] for row in chosen]
         self.embeddings: Floats = rows[chosen]
         self.seed = seed
-        count = min(round(len(chosen) * query_share), _MOST_QUERIES)
         self.queries: Integers = np.arange(count)
         self.own: Integers = np.arange(count, len(chosen))
         self.key_seed = int.from_bytes(sha256(f"plan {seed}".encode()).digest()[:6], "big")
@@ -84,102 +91,60 @@ class PlanningCorpus:
         return int(self.embeddings.shape[1])
 
     @cached_property
-    def public(self) -> Floats:
-        """WordLlama's vectors of all texts: features that anyone can compute, (n, 256)."""
-        return load_encoder("wordllama").encode(self.texts)
-
-    @cached_property
     def digest(self) -> str:
-        """Of everything that decides a trial, but for the trial itself."""
+        """Of everything that decides a trial, but for the goals."""
         found = sha256("\0".join(self.texts).encode())
         found.update(self.embeddings.tobytes())
-        found.update(f"{len(self.queries)} {self.seed}".encode())
+        found.update(f"graded {len(self.queries)} {self.seed}".encode())
         return found.hexdigest()
 
-    def marker(self, candidate: Candidate, number: int) -> RegionMarker:
-        """Make TEST key ``number`` of the candidate's kind from the provider's part."""
-        pool = min(_POOL, len(self.own) // 3)
+    def key(self, choice: Choice, budget: int) -> Key:
+        """Make a TEST key from the provider's part."""
         marker = RegionMarker(
-            **asdict(candidate),
-            seed=self.key_seed + number,
-            tenant_ratio=0.0,
-            pool=pool,
-            reservoir=min(_RESERVOIR, len(self.own) - pool),
+            seed=self.key_seed, kept=choice.kept, tenants=choice.tenants, reservoir=max(RESERVOIR, budget)
         )
-        return marker.fit([self.texts[row] for row in self.own], embeddings=self.embeddings[self.own])
-
-
-class PlannedStealer(SimulatedStealer):
-    """A simulated stealer of the corpus's queries, and how good its copy of unmarked vectors is.
-
-    Parameters
-    ----------
-    corpus
-        Whose texts.
-    view
-        What it sees.
-    queries
-        How many of the corpus's queries it asks; None for all.
-    """
-
-    def __init__(self, corpus: PlanningCorpus, view: StudentView, queries: int | None = None) -> None:
-        rng = np.random.default_rng([corpus.seed, view.public, view.clean])
-        clean, asked = corpus.embeddings, corpus.queries[:queries]
-        features = view.features(corpus.public, clean, rng)
-        super().__init__(features, asked, Student.drawn(features[asked], corpus.width, _HIDDEN, rng), _PENALTY)
-        self.view = view
-        held = corpus.own[:_MEASURED]
-        self.fidelity = float(row_cosines(self.steal(clean[asked])(held), clean[held]).mean())
-        """Of a copy of the unmarked vectors, on texts that were not asked."""
-
-
-def find_stealer(corpus: PlanningCorpus, fidelity: float) -> tuple[PlannedStealer, list[tuple[StudentView, float]]]:
-    """Return the first stealer on the ladder that reaches a fidelity, or else the best, and all that were tried."""
-    tried = []
-    for view in student_views(corpus.width):
-        stealer = PlannedStealer(corpus, view)
-        tried.append((view, stealer.fidelity))
-        if stealer.fidelity >= fidelity:
-            break
-    return stealer, tried
+        return marker.fit([self.texts[row] for row in self.own], embeddings=self.embeddings[self.own]).key_
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of one trial.
+    """What came of one set: a stealer, and by how much U exceeded what the level asks for.
 
     Attributes
     ----------
-    utility_loss
-        Share of the ten nearest neighbours that marking changed.
-    cosine
-        Mean cos(e, e_p).
-    signal
-        U / sqrt(R): about a standard normal number where nothing was stolen.
-    p_value
-        Of the decoy test.
+    fidelity, plain_fidelity
+        Of the stealer's copy to the clean vectors, the means taken out, and as they are.
+    best
+        The fidelity of the same stealer without any noise.
+    asked
+        Texts that the copy was asked.
+    unrotated, rotated
+        The excesses of each draw of targets, by the share of neighbours kept: of the copy as it is, its axes taken for
+        the clean ones where they match, and after any rotation.
     """
 
-    utility_loss: float
-    cosine: float
-    signal: float
-    p_value: float
+    fidelity: float
+    plain_fidelity: float
+    best: float
+    asked: int
+    unrotated: dict[str, list[float]]
+    rotated: dict[str, list[float]]
 
 
 class TrialLog:
-    """Trials by name, in a file of JSON lines where one is given.
+    """What was found, by name, in a file of JSON lines where one is given.
 
     Examples
     --------
     >>> log = TrialLog(None, "digest")
-    >>> log.put("one", Trial(0.1, 0.99, 4.0, 1e-5))
-    >>> log.get("one").signal
-    4.0
+    >>> log.put("one", {"strength": 0.07})
+    >>> log.get("one"), log.get("two")
+    ({'strength': 0.07}, None)
     """
 
     def __init__(self, path: Path | None, digest: str) -> None:
         self._path, self._digest = path, digest
-        self._trials: dict[str, Trial] = {}
+        self._found: dict[str, dict[str, Any]] = {}
         if path is not None and path.exists():
             self._read(path)
 
@@ -190,20 +155,20 @@ class TrialLog:
             for line in whole:
                 row = json.loads(line)
                 if row["plan"] == self._digest:
-                    self._trials[row["name"]] = Trial(**row["trial"])
+                    self._found[row["name"]] = dict(row["found"])
             if lines[-1]:
                 path.write_text("".join(f"{line}\n" for line in whole), encoding="utf-8")
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(f"{path} is damaged: delete it, and the plan starts anew") from None
 
-    def get(self, name: str) -> Trial | None:
-        return self._trials.get(name)
+    def get(self, name: str) -> dict[str, Any] | None:
+        return self._found.get(name)
 
-    def put(self, name: str, trial: Trial) -> None:
-        self._trials[name] = trial
+    def put(self, name: str, found: dict[str, Any]) -> None:
+        self._found[name] = found
         if self._path is None:
             return
-        line = json.dumps({"plan": self._digest, "name": name, "trial": asdict(trial)})
+        line = json.dumps({"plan": self._digest, "name": name, "found": found})
         try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(f"{line}\n")
@@ -212,67 +177,117 @@ class TrialLog:
 
 
 class TrialRunner:
-    """Where trials are made: a key is kept until another is asked for."""
+    """Where trials are made, for keys with marks for tenants or without; a key is kept until another is asked for."""
 
-    def __init__(self, corpus: PlanningCorpus, log: TrialLog, level: float) -> None:
-        self.corpus, self.log, self.level = corpus, log, level
-        self._made: tuple[tuple[int, float, int, int], RegionMarker] | None = None
-        self._place = {text: row for row, text in enumerate(corpus.texts)}
+    def __init__(self, corpus: PlanningCorpus, log: TrialLog, goals: Goals) -> None:
+        self.corpus, self.log, self.goals = corpus, log, goals
+        self._made: tuple[bool, Key] | None = None
 
-    def trial(self, candidate: Candidate, number: int, draw: int, stealer: PlannedStealer) -> Trial:
-        """Mark by key ``number`` with target draw ``draw``, let the stealer steal, and judge it."""
-        name = f"{candidate}, key {number}, draw {draw}, {len(stealer.asked)} queries, {stealer.view}"
+    def strength(self, choice: Choice) -> float:
+        """Return the strength that keeps the chosen share of neighbours."""
+        name = f"strength, {choice}, budget {self.goals.budget}"
         found = self.log.get(name)
         if found is None:
-            found = self._try(candidate, number, draw, stealer)
+            mark, rows = self._mark(choice), np.vstack([part.embeddings for part in self._samples(choice)])
+            strength = mark.strength
+            if mark.settings.kept != choice.kept:
+                strength = mark.at_strength_for(choice.kept, rows, self.corpus.key_seed).strength
+            found = {"strength": strength}
             self.log.put(name, found)
-        return found
+        return float(found["strength"])
 
-    def _try(self, candidate: Candidate, number: int, draw: int, stealer: PlannedStealer) -> Trial:
-        key = self._key(candidate, number, draw)
-        marker = RegionMarker.from_key(key)
-        clean = self.corpus.embeddings
-        copy = stealer.steal(marker.transform(clean[stealer.asked]))
-        test = self._test(key, copy)
-        if test.floor > self.level:
-            drawn = f"{len(key.regions)} of {len(key.pool)} targets"
-            raise InputError(
-                f"{drawn} cannot give p below {test.floor:.2g}: more regions are needed, or a larger corpus"
-            )
-        targets = key.provider_targets()
-        sample = clean[self.corpus.own[:_NEIGHBOURS_OF]]
-        served = marker.transform(sample)
-        return Trial(
-            utility_loss=1 - float(neighbour_overlap(sample, served).mean()),
-            cosine=float(row_cosines(sample, served).mean()),
-            signal=float(test.totals(np.array([targets]))[0] / np.sqrt(len(targets))),
-            p_value=test.p_value(targets),
-        )
+    def trial(self, choices: Sequence[Choice], number: int) -> Trial:
+        """Let stealer ``number`` steal, and judge its copy for each of some choices, which agree on tenants."""
+        strengths = {f"{choice.kept:g}": self.strength(choice) for choice in choices}
+        name = f"set {number}, {', '.join(map(str, choices))}, {self.goals}"
+        found = self.log.get(name)
+        if found is None:
+            found = asdict(self._try(choices[0], strengths, number))
+            self.log.put(name, found)
+        return Trial(**found)
 
-    def convicted_innocents(self, candidate: Candidate, number: int, stealer: PlannedStealer, draws: int) -> float:
-        """Return the share of target draws that convict a copy of the *unmarked* vectors."""
-        key = self._key(candidate, number, 0)
-        test = self._test(key, stealer.steal(self.corpus.embeddings[stealer.asked]))
-        rng, count = np.random.default_rng([self.corpus.seed, number]), len(key.regions)
-        tuples = rng.random((draws, len(key.pool))).argpartition(count, axis=1)[:, :count]
-        return float((test.p_values(tuples) <= self.level).mean())
+    def _try(self, choice: Choice, strengths: dict[str, float], number: int) -> Trial:
+        corpus, goals = self.corpus, self.goals
+        key, rng = self._key(choice), np.random.default_rng([corpus.seed, number])
+        asked = plan_questions(key, goals.budget, seed=0).probes.embeddings
+        mark = self._mark(choice)
+        if number:
+            sample = [TextSet((), part.embeddings[:_RESCALED]) for part in self._samples(choice)]
+            mark = mark.redrawn(Secret(np.random.default_rng([corpus.key_seed, number]).bytes(32)), sample[-1:])
+        copies = GradedCopies(mark, asked, corpus.embeddings[corpus.queries], key.pool.embeddings)
+        hidden, narrow = HIDDEN[number % len(HIDDEN)], number % 2 == 1
+        copy, best = weakened(copies, goals.fidelity, hidden, rng, narrow=narrow)
+        judged: dict[bool, dict[str, list[float]]] = {}
+        for matched in sorted({copies.axes_match(copy), False}):
+            judged[matched] = {}
+            for kept, strength in strengths.items():
+                excesses = copies.excesses(copy, goals.level, DRAWS, rng, matched=matched, strength=strength)
+                judged[matched][kept] = [round(float(excess), 3) for excess in excesses]
+        unrotated = judged.get(True, judged[False])
+        return Trial(copy.fidelity, copy.plain_fidelity, best, len(asked), unrotated, judged[False])
 
-    def _key(self, candidate: Candidate, number: int, draw: int) -> Key:
-        """Return key ``number`` with other targets for each ``draw``, and the candidate's strength."""
-        kind = (candidate.dimension, candidate.ratio, candidate.subspace, number)
-        if self._made is None or self._made[0] != kind:
-            self._made = kind, self.corpus.marker(candidate, number)
-        key = self._made[1].key_
-        master = Secret(np.random.default_rng([self.corpus.key_seed, number, draw]).bytes(32))
-        mark = key.mark
-        if isinstance(mark, RegionMark):
-            mark = replace(mark, settings=replace(mark.settings, strength=candidate.strength))
-        return replace(key, master=master, mark=mark)
+    def _key(self, choice: Choice) -> Key:
+        if self._made is None or self._made[0] != choice.tenants:
+            self._made = choice.tenants, self.corpus.key(choice, self.goals.budget)
+        return self._made[1]
 
-    def _test(self, key: Key, copy: SimulatedCopy) -> ExactTest:
-        questions = plan_questions(key, max(DEFAULT_BUDGET, least_budget(key)), seed=0)
-        examination = laid_out(key, questions, lambda texts: copy(self._places(texts)))
-        return examination.test(examination.scores())
+    def _mark(self, choice: Choice) -> GradedMark:
+        mark = self._key(choice).mark
+        if not isinstance(mark, GradedMark):
+            raise InputError("only keys of the graded mark are planned")
+        return mark
 
-    def _places(self, texts: Sequence[str]) -> Integers:
-        return np.array([self._place[text] for text in texts], dtype=np.int64)
+    def _samples(self, choice: Choice) -> tuple[TextSet, TextSet]:
+        key = self._key(choice)
+        return key.pool, key.reservoir
+
+
+def weakened(
+    copies: GradedCopies, fidelity: float, hidden: int, rng: np.random.Generator, *, narrow: bool = False
+) -> tuple[GradedCopy, float]:
+    """Return a copy of a fidelity, or the best where none is as good, and the fidelity of the best.
+
+    The stealer's view is blurred until the fidelity is met. Where the usual view is too poor even without noise, it
+    sees all components of the mark.
+
+    Parameters
+    ----------
+    narrow
+        First make the view as narrow as the fidelity allows: the stealer is linear in a few numbers that an encoder
+        gives it. Such a copy has few directions of its own, and carries less of a mark than its fidelity suggests.
+    """
+    chosen = rng.permutation(copies.bought)[: max(round(QUERY_SHARE * copies.bought), 1)]
+    for seen in (SEEN, len(copies.components)):
+        view = copies.view(hidden, rng, seen)
+        best = copies.copy(view.features(0.0), chosen)
+        if best.fidelity >= fidelity - _NEAR:
+            break
+    see = _narrowed(copies, view, fidelity, chosen, rng) if narrow else view.features
+    found, (low, high) = copies.copy(see(0.0), chosen), _BLURS
+    for _ in range(_HALVINGS):
+        if found.fidelity <= fidelity + _NEAR:
+            break
+        blur = float(np.sqrt(low * high))
+        tried = copies.copy(see(blur), chosen)
+        if tried.fidelity < fidelity - _NEAR:
+            high = blur
+        else:
+            low, found = blur, tried
+    return found, best.fidelity
+
+
+def _narrowed(
+    copies: GradedCopies, view: BlurredView, fidelity: float, chosen: Integers, rng: np.random.Generator
+) -> Callable[[float], Floats]:
+    """Return the view through the fewest random combinations of its features that allow the fidelity."""
+    usual = view.features(_USUAL_BLUR)
+    mixing = rng.standard_normal((usual.shape[1], max(_WIDTHS)), dtype=np.float32)
+    for width in _WIDTHS:
+        if copies.copy(usual @ mixing[:, :width], chosen).fidelity >= fidelity:
+            return lambda blur: np.asarray(view.features(blur) @ mixing[:, :width])
+    return view.features
+
+
+def at(trial: Trial, choice: Choice, *, rotated: bool) -> list[float]:
+    """Return the excesses of a choice in a trial."""
+    return (trial.rotated if rotated else trial.unrotated)[f"{choice.kept:g}"]

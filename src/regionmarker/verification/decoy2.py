@@ -32,12 +32,12 @@ from regionmarker.verification.clean_space import MATCHED, Ridge, matched_dimens
 
 STATISTIC = "decoy-2"
 
-_CARRIER_RIDGE = 1e-2  # of the mean diagonal, for the joint regression on all carriers of a kind
-_CLEAN_PENALTY = 1.0
-_CLEAN_WHITENING = 0.1  # of the mean variance of a dimension
-_ANSWER_WHITENING = 2.0
-_CALM = 0.3  # rows that the clean vectors explain badly weigh less: 1 / sqrt(their share + this)
-_MEANING = 32  # top coordinates of candidates that scores are freed from
+CARRIER_RIDGE = 1e-2  # of the mean diagonal, for the joint regression on all carriers of a kind
+CLEAN_PENALTY = 1.0
+CLEAN_WHITENING = 0.1  # of the mean variance of a dimension
+ANSWER_WHITENING = 2.0
+CALM = 0.3  # rows that the clean vectors explain badly weigh less: 1 / sqrt(their share + this)
+MEANING = 32  # top coordinates of candidates that scores are freed from
 _OWN_VIEW_PENALTIES = (0.1, 1.0, 4.0, 16.0, 64.0)
 _TINY = 1e-12
 
@@ -72,8 +72,8 @@ def graded_scores(mark: GradedMark, clean: AnyArray, answers: AnyArray, pool: An
     """
     x, S = _centred(clean), _centred(_unit(answers))
     u = mark.signed_distances(clean.astype(np.float64))
-    carriers = _Carriers(mark, u, _cross_fitted(S, u), x, S)
-    meaning = (pool - mark.mean) @ mark.components[:_MEANING].T
+    carriers = _Carriers(mark, u, cross_fitted(S, u), x, S)
+    meaning = (pool - mark.mean) @ mark.components[:MEANING].T
     ours, theirs, sign, share = _paired_dimensions(x, S)
     matched = share >= MATCHED
     if matched:
@@ -96,6 +96,13 @@ def _paired_dimensions(x: AnyArray, S: AnyArray) -> tuple[Integers, Integers, An
 # ---- what a carrier pulls
 
 
+def seen_carriers(mark: GradedMark, own: Doubles) -> Floats:
+    """Return the carriers as the suspect sees them, (n, J), given what its answers predict of u, (n, h)."""
+    # A prediction varies less than u: a product needs sides of full size, a single's scale does not matter.
+    scaled, count = mark.carriers_of(own / _spread(own)), mark.settings.all_singles
+    return np.hstack([mark.carriers_of(own)[:, :count], scaled[:, count:]]).astype(np.float32)
+
+
 class _Carriers:
     """The carriers of the asked texts in both views, and what each of them pulls in the answers."""
 
@@ -103,19 +110,17 @@ class _Carriers:
         self.x, self.S = x, S
         count = mark.settings.all_singles
         self._true = mark.carriers_of(u).astype(np.float32)
-        # A prediction varies less than u: a product needs sides of full size, a single's scale does not matter.
-        scaled = mark.carriers_of(own / _spread(own))
-        self._seen = np.hstack([mark.carriers_of(own)[:, :count], scaled[:, count:]]).astype(np.float32)
+        self._seen = seen_carriers(mark, own)
         self._singles, self._pairs = slice(0, count), slice(count, None)
         self._clean = Ridge(x)
         self._left = self._without_clean(S)
         rows = np.einsum("ij,ij->i", self._left, self._left, dtype=np.float64)
         share = rows / max(float(rows.mean()), _TINY)
-        self._calm = (1.0 / np.sqrt(share + _CALM)).astype(np.float32)[:, None]
+        self._calm = (1.0 / np.sqrt(share + CALM)).astype(np.float32)[:, None]
 
     def images(self, directions: AnyArray) -> Floats:
         """Return what directions (k, D) become in the suspect's space by ridge regression, (k, D')."""
-        B = solve(self._clean.factor(_CLEAN_PENALTY), self.x.T @ self.S)
+        B = solve(self._clean.factor(CLEAN_PENALTY), self.x.T @ self.S)
         return np.asarray(directions.astype(np.float32) @ B)
 
     def pair_pulls(self) -> list[Doubles]:
@@ -131,10 +136,10 @@ class _Carriers:
         return _regressed(_centred(self._true[:, self._singles]), self.S, 1e-6)
 
     def _pull(self, view: Floats) -> Doubles:
-        return _regressed(self._without_clean(_centred(view)) * self._calm, self._left * self._calm, _CARRIER_RIDGE)
+        return _regressed(self._without_clean(_centred(view)) * self._calm, self._left * self._calm, CARRIER_RIDGE)
 
     def _without_clean(self, rows: Floats) -> Floats:
-        return np.asarray(rows - self.x @ solve(self._clean.factor(_CLEAN_PENALTY), self.x.T @ rows))
+        return np.asarray(rows - self.x @ solve(self._clean.factor(CLEAN_PENALTY), self.x.T @ rows))
 
 
 def _regressed(carriers: Floats, S: Floats, ridge: float) -> Doubles:
@@ -160,7 +165,7 @@ def _read_matched(
 
     def read(pull: Doubles) -> Doubles:
         known = (pull[:, theirs] * sign).T.astype(np.float32)
-        return _freed(solve(_whitener(space, _CLEAN_WHITENING), known).T @ candidates.T, meaning)
+        return _freed(solve(_whitener(space, CLEAN_WHITENING), known).T @ candidates.T, meaning)
 
     return read(carriers.single_pull()), _standardised(sum(map(read, carriers.pair_pulls())))
 
@@ -170,7 +175,7 @@ def _read_rotated(mark: GradedMark, carriers: _Carriers, pool: AnyArray, meaning
     frame = _polar(mark.components.astype(np.float32) @ (carriers.x.T @ carriers.S))  # (K, D')
     images = np.hstack([carriers.images(mark.components).T, frame.T])
     space = Ridge(carriers.S)
-    whitened = solve(_whitener(space, _ANSWER_WHITENING), images)  # (D', 2 K)
+    whitened = solve(_whitener(space, ANSWER_WHITENING), images)  # (D', 2 K)
     by_image, by_frame = whitened[:, : len(frame)], whitened[:, len(frame) :]
     pairs = [_freed(pull @ by_image @ T.T, meaning) for pull in carriers.pair_pulls()]
     single = carriers.whole_single_pull()
@@ -183,7 +188,7 @@ def _whitener(space: Ridge, share: float) -> object:
     return space.factor(share * max(mean, _TINY))
 
 
-def _cross_fitted(A: Floats, B: Doubles) -> Doubles:
+def cross_fitted(A: Floats, B: Doubles) -> Doubles:
     """Return the two-fold ridge prediction of B (n, b) from A (n, a), the penalty chosen by its error."""
     fold = np.arange(len(A)) % 2
     found = {penalty: np.empty_like(B) for penalty in _OWN_VIEW_PENALTIES}

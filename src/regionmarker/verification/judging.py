@@ -8,7 +8,7 @@ probability.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -26,8 +26,9 @@ from regionmarker.verification.answers import Answers
 from regionmarker.verification.asking import ask
 from regionmarker.verification.decoy_test import holm
 from regionmarker.verification.examination import examine, scores_digest
+from regionmarker.verification.graded_examination import GradedExamination
 from regionmarker.verification.power import estimate_power
-from regionmarker.verification.questions import keys_of
+from regionmarker.verification.questions import Questions, keys_of
 from regionmarker.verification.verdict import Basis, OtherKey, Verdict, cautions, outcome_of
 
 _RECHECKED = 64
@@ -133,7 +134,7 @@ def judge(
     first, others = judge_keys(keys, answers, probes, ledger, level)
     basis, key, questions = first.basis, first.basis.key, first.basis.examination.questions
     judged_at = level / (first.correction * len(keys))
-    found = estimate_power(key, questions, judged_at) if power else None
+    found = estimate_power(key, _answered(basis), judged_at, axes=basis.examination.axes) if power else None
     created = datetime.now(UTC)
     verdict = Verdict(
         outcome=outcome_of(first.p_value, judged_at, enough=found is None or found.enough),
@@ -163,6 +164,16 @@ def judge(
     if ledger is not None:
         _enter(ledger, verdict)
     return verdict
+
+
+def _answered(basis: Basis) -> Questions:
+    """Return the questions that count for power: of a graded mark those that were answered."""
+    examination = basis.examination
+    if not isinstance(examination, GradedExamination):
+        return examination.questions
+    there, probes = np.flatnonzero(np.isfinite(examination.answers).all(axis=1)), examination.questions.probes
+    left = TextSet(tuple(probes.texts[row] for row in there), probes.embeddings[there])
+    return replace(examination.questions, probes=left)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -2,8 +2,8 @@
 
 A simulated stealer sees some features of every text, has asked some of the texts, and learns what it was served for
 them by ridge regression on random hidden units: the everyday stealer without its last polish. One factorisation serves
-any number of keys. What it sees decides how good its copy is: noise where a run is judged (``power``), or a
-:class:`StudentView` where a key is planned.
+any number of keys. What it sees decides how good its copy is: a :class:`BlurredView` where a run is judged or a key is
+planned, the features of a real encoder in studies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from regionmarker.vectors import Doubles, Floats, Integers, normalised
 PENALTIES = (0.03, 0.1, 0.3, 1.0)  # of the ridge, as shares of the mean variance of a hidden unit
 
 _BLOCK = 4096  # rows at a time: the hidden layer of a whole corpus would not fit into memory
-_PUBLIC = (8, 16, 32, 64, 128, 256)
+_COLOURED = 0.1  # of a component's own variance, added to the noise that is the same in every direction
 
 
 @dataclass
@@ -126,42 +126,49 @@ class RidgeSolver(Generic[S]):
         return self._factors[penalty]
 
 
-@dataclass(frozen=True)
-class StudentView:
-    """How much a stealer sees: some numbers of the public vector, and some of the clean one.
+class BlurredView:
+    """What a stealer sees of texts: the principal components of their clean vectors through noise.
+
+    The noise is the same in every direction, and a tenth of the component's own variance is added to it: public
+    encoders see a provider's components so, the first ones well and the last ones hardly. The number of hidden units
+    makes the stealer more of a line or more of a network. Views through more and less noise share their products.
+
+    Parameters
+    ----------
+    rows
+        Principal components of all texts, the largest first, centred, (n, K).
+    each
+        The mean variance of one number of the clean vectors.
+    hidden
+        Random hidden units.
 
     Examples
     --------
-    >>> str(StudentView(256, 64))
-    'public features of width 256 and 64 numbers of the clean vector'
+    >>> rng = np.random.default_rng(1)
+    >>> view = BlurredView(rng.standard_normal((100, 8)).astype(np.float32), 1.0, 16, rng)
+    >>> view.features(0.5).shape
+    (100, 24)
     """
 
-    public: int
-    clean: int = 0
+    def __init__(self, rows: Floats, each: float, hidden: int, rng: np.random.Generator) -> None:
+        spread = np.sqrt(each + _COLOURED * rows.var(axis=0))  # (K,)
+        noise = rng.standard_normal(rows.shape, dtype=np.float32) * spread.astype(np.float32)
+        W = rng.standard_normal((rows.shape[1], hidden), dtype=np.float32)
+        self._bias = (np.abs(rng.standard_normal(hidden)) / 2).astype(np.float32)
+        self._rows, self._noise = (rows, rows @ W), (noise, noise @ W)
+        self._energies = tuple(max(float(np.square(part).sum(axis=1).mean()), 1e-12) for part in (rows, noise))
 
-    def __str__(self) -> str:
-        more = f" and {self.clean} numbers of the clean vector" if self.clean else ""
-        return f"public features of width {self.public}{more}"
-
-    def features(self, public: Floats, clean: Floats, rng: np.random.Generator) -> Floats:
-        """Return what is seen of texts with these public (n, P) and clean (n, D) vectors, (n, F)."""
-        parts = [public if self.public >= public.shape[1] else _projected(public, self.public, rng)]
-        if self.clean:
-            parts.append(_projected(clean, self.clean, rng))
-        return np.hstack(parts)
-
-
-def student_views(width: int) -> Iterator[StudentView]:
-    """Yield views from the worst to the best, for clean vectors of a width.
-
-    Features that anyone can compute come first; where they do not make a stealer good enough, a random projection of
-    the clean vector stands in for the better encoder that a stronger stealer would start from.
-    """
-    yield from (StudentView(public) for public in _PUBLIC)
-    clean = 8
-    while clean < width:
-        yield StudentView(_PUBLIC[-1], clean)
-        clean *= 2
+    def features(self, blur: float) -> Floats:
+        """Return [f, max(f W + b, 0)] of all texts, f seen through ``blur`` times the noise, (n, K + hidden)."""
+        signal, noise = self._energies
+        scale = np.float32(1.0 / np.sqrt(signal + blur**2 * noise))
+        seen, layer = (
+            (plain + np.float32(blur) * blurred) * scale for plain, blurred in zip(self._rows, self._noise, strict=True)
+        )
+        layer += self._bias
+        np.maximum(layer, 0, out=layer)
+        # A hidden unit has a variance of about a third: the linear part weighs as much as all of them.
+        return np.hstack([seen * np.float32(np.sqrt(max(layer.shape[1], 1) / 3)), layer])
 
 
 class SimulatedStealer:
@@ -201,13 +208,6 @@ class SimulatedCopy:
 
     def __call__(self, places: Integers) -> Floats:
         return normalised(self.student.answers(self.features[places]))
-
-
-def _projected(rows: Floats, width: int, rng: np.random.Generator) -> Floats:
-    """Project rows at random to a smaller width, their lengths kept on average."""
-    matrix = rng.standard_normal((rows.shape[1], width), dtype=np.float32) / np.float32(np.sqrt(width))
-    projected: Floats = rows @ matrix
-    return projected
 
 
 def _blocks(count: int) -> Iterator[slice]:

@@ -1,0 +1,219 @@
+"""Promised power beside the rate at which real stealers are caught.
+
+    python -m studies.power --data-dir DATA --features MODEL --work power-rows [--corpora sst2 mind] [--keys 3]
+
+Real stealers are heads on what a public encoder (--features) says of the texts: a network (ridge regression on random
+ReLU units) or linear, on all of its numbers or on few random combinations of them, which makes worse copies. Each buys
+what a key serves, with targets of its own, and is judged by the whole of decoy-2, as it is and rotated. Beside the rate
+stands what `plan` promises for a thief of that fidelity, and what `verify` says of a run with that key, read off its
+curve. --features is a model, or a folder with CORPUS.npz: features `F` of the texts of rows `rows`. Interrupted, it
+goes on where it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regionmarker import RegionMarker, load_encoder
+from regionmarker.crypto.secret import Secret
+from regionmarker.keys.key import Key
+from regionmarker.marks.reduction import haar
+from regionmarker.measures import row_cosines
+from regionmarker.planning import Choices, Goals, PlanningCorpus, plan
+from regionmarker.verification.examination import laid_out
+from regionmarker.verification.power import Power, estimate_power
+from regionmarker.verification.questions import plan_questions
+from regionmarker.verification.simulated_stealer import SimulatedStealer, Student
+from studies._study import CORPORA, Command, Log, Row, encoder_spec, markdown, numbers, provider_rows
+
+PAGE = "docs/results/power.md"
+LEVEL = 1e-3
+STUDENTS = {"network": (2048, 0.1), "linear": (0, 0.03)}
+ATTACKS = {"as it is": "matched", "rotated": "unknown"}
+
+
+@dataclass
+class Provider:
+    """One corpus with public features, divided between a stealer and keys."""
+
+    texts: list[str]
+    clean: np.ndarray
+    features: np.ndarray
+    options: Any
+
+    @classmethod
+    def read(cls, data: Path, name: str, options: Any) -> Provider:
+        rows, texts, clean = provider_rows(data, name)
+        folder = Path(options.features)
+        if not folder.is_dir():
+            return cls(texts, clean, load_encoder(encoder_spec(options.features)).encode(texts), options)
+        with np.load(folder / f"{name}.npz") as stored:
+            place = {int(row): number for number, row in enumerate(stored["rows"])}
+            known = [number for number, row in enumerate(rows) if int(row) in place]
+            features = stored["F"][[place[int(rows[number])] for number in known]]
+        return cls([texts[number] for number in known], clean[known], features, options)
+
+    def key(self, seed: int, kept: float) -> tuple[Key, np.ndarray]:
+        """Make a key of the texts that stealers of this seed do not buy; return it and what they buy."""
+        order = np.random.default_rng([seed, 7]).permutation(len(self.texts))
+        bought, own = np.sort(order[: self.options.queries]), order[self.options.queries :]
+        marker = RegionMarker(seed=seed, kept=kept)
+        return marker.fit([self.texts[row] for row in own], embeddings=self.clean[own]).key_, bought
+
+    def seen(self, width: int, seed: int) -> np.ndarray:
+        """Return all public features, or some random combinations of them."""
+        if width >= self.features.shape[1]:
+            return self.features
+        return self.features @ np.random.default_rng([seed, width]).standard_normal((self.features.shape[1], width))
+
+    def judged(self, key: Key, bought: np.ndarray, width: int, student: str, number: int) -> Row:
+        """Let one stealer copy targets of its own; return its fidelity and its p-values."""
+        rng, (hidden, penalty) = np.random.default_rng([number, width]), STUDENTS[student]
+        redrawn = replace(key, master=Secret(rng.bytes(32)))
+        chosen = np.sort(rng.permutation(bought)[: round(0.8 * len(bought))])
+        features = self.seen(width, number).astype(np.float32)
+        hidden = min(hidden, 128) if self.options.smoke else hidden
+        drawn = Student.drawn(features[chosen], self.clean.shape[1], hidden, rng)
+        stealer = SimulatedStealer(features, chosen, drawn, penalty)
+        copy = stealer.steal(RegionMarker.from_key(redrawn).transform(self.clean[chosen]))
+        questions = plan_questions(key, self.options.budget, seed=0)
+        row_of = {text: row for row, text in enumerate(self.texts)}
+        asked = np.array([row_of[text] for text in questions.probes.texts])
+        answers, clean = copy(asked), self.clean[asked]
+        turn = haar(rng, answers.shape[1], answers.shape[1]).astype(np.float32)
+        found: Row = {
+            "fidelity": float(row_cosines(answers - answers.mean(axis=0), clean - clean.mean(axis=0)).mean()),
+            "plain": float(row_cosines(answers, clean).mean()),
+        }
+        for attack, said in (("as it is", answers), ("rotated", answers @ turn)):
+            examination = laid_out(key, questions, lambda _texts, said=said: said)
+            test, targets = examination.test(examination.scores()), redrawn.provider_targets()
+            found |= {f"U {attack}": float(test.totals(np.array([targets]))[0]), f"p {attack}": test.p_value(targets)}
+        return found
+
+
+def read_off(power: Power, fidelity: float) -> tuple[float, float]:
+    """Return the interval of a curve at a fidelity, by interpolation; what lies below its first point is nought."""
+    low, high = (np.interp(fidelity, power.fidelities, ends, left=0.0) for ends in (power.low, power.high))
+    return float(low), float(high)
+
+
+def clopper_pearson(caught: int, trials: int) -> tuple[float, float]:
+    from scipy.stats import beta
+
+    low = beta.ppf(0.025, caught, trials - caught + 1) if caught else 0.0
+    high = beta.ppf(0.975, caught + 1, trials - caught) if caught < trials else 1.0
+    return float(low), float(high)
+
+
+def run_corpus(log: Log, name: str, provider: Provider, options: Any) -> None:
+    """Let real stealers steal from several keys, and note what a verdict with each key promises."""
+    for kept in options.kept:
+        for seed in range(options.keys):
+            cell = {"corpus": name, "kept": kept, "key": seed}
+            if len(log.of(kind="real", **cell)) == len(options.widths) * len(STUDENTS) * options.draws:
+                continue
+            key, bought = provider.key(seed, kept)
+            questions = plan_questions(key, options.budget, seed=0)
+            for axes in ATTACKS.values():
+                estimated = partial(estimate_power, key, questions, LEVEL, axes=axes, seed=seed)
+                log.once({"kind": "curve", "axes": axes, **cell}, lambda curve=estimated: curve().to_dict())
+            for width in options.widths:
+                for student in STUDENTS:
+                    for draw in range(options.draws):
+                        one = {"kind": "real", "width": width, "student": student, "draw": draw, **cell}
+                        log.once(one, partial(provider.judged, key, bought, width, student, 100 * seed + draw))
+
+
+def promised(log: Log, name: str, provider: Provider, options: Any) -> None:
+    """Ask `plan` about a thief of every fidelity that was seen."""
+    corpus = PlanningCorpus(provider.texts, provider.clean, queries=options.queries)
+    store = (options.work or Path("power-rows")) / f"plan-{name}.jsonl"
+    for width in options.widths:
+        for student in STUDENTS:
+            rows = log.of(kind="real", corpus=name, width=width, student=student)
+            fidelity = round(float(np.mean(numbers(rows, "fidelity"))), 3)
+            wish = partial(
+                plan, corpus, Goals(fidelity, options.budget, LEVEL), Choices(tuple(options.kept), (True,)), store=store
+            )
+            log.once(
+                {"kind": "plan", "corpus": name, "width": width, "student": student},
+                lambda made=wish: made().to_dict(),
+            )
+
+
+def table(log: Log, corpora: list[str], options: Any) -> str:
+    body = []
+    for name in corpora:
+        for width in options.widths:
+            for student in STUDENTS:
+                for kept in options.kept:
+                    body += [_row(log, name, width, student, kept, attack) for attack in ATTACKS]
+    header = [
+        "corpus", "head, numbers seen", "fidelity (plain)", "kept", "copy", "`plan` promises", "`verify` promises",
+        "real: U, caught at 1e-3", "95 % interval", "",
+    ]  # fmt: skip
+    return markdown(header, body)
+
+
+def _row(log: Log, name: str, width: int, student: str, kept: float, attack: str) -> list[str]:
+    cell = {"corpus": name, "width": width, "student": student}
+    rows = log.of(kind="real", kept=kept, **cell)
+    (made,) = log.of(kind="plan", **cell)
+    share = next(one for one in made["outcomes"] if one["kept"] == kept)
+    share = share["rotated" if attack == "rotated" else "unrotated"]
+    fidelity = float(np.mean(numbers(rows, "fidelity")))
+    curves = log.of(kind="curve", corpus=name, kept=kept, axes=ATTACKS[attack])
+    read = [read_off(_power(curve), fidelity) for curve in curves]
+    verify = tuple(float(np.mean(ends)) for ends in zip(*read, strict=True))
+    caught = sum(p <= LEVEL for p in numbers(rows, f"p {attack}"))
+    low, high = clopper_pearson(caught, len(rows))
+    below = fidelity < min(min(curve["fidelities"]) for curve in curves)
+    missed = [who for who, least in (("plan", share["low"]), ("verify", verify[0])) if least > high]
+    return [
+        CORPORA[name], f"{student}, {width}", f"{fidelity:.2f} ({np.mean(numbers(rows, 'plain')):.2f})", f"{kept:g}",
+        attack, f"{share['low']:.2f} to {share['high']:.2f}",
+        "below its curve" if below else f"{verify[0]:.2f} to {verify[1]:.2f}",
+        f"{np.mean(numbers(rows, f'U {attack}')):.1f}, {caught} of {len(rows)}", f"{low:.2f} to {high:.2f}",
+        f"promised too much: {', '.join(missed)}" if missed else "",
+    ]  # fmt: skip
+
+
+def _power(row: Row) -> Power:
+    fields = {name: value for name, value in row.items() if name in Power.__dataclass_fields__}
+    return Power(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
+
+
+def main() -> None:
+    smoke = {
+        "features": "wordllama", "corpora": ["sst2"], "keys": 1, "draws": 1, "kept": [0.8], "widths": [128, 32],
+        "queries": 500, "budget": 300, "work": None,
+    }  # fmt: skip
+    parser = Command(__doc__, PAGE, data=True, smoke=smoke)
+    parser.add_argument("--features", metavar="MODEL", help="the public encoder, or a folder of its features")
+    parser.add_argument("--corpora", nargs="+", default=["sst2", "mind"], choices=list(CORPORA))
+    parser.add_argument("--keys", type=int, default=2, help="keys per corpus")
+    parser.add_argument("--draws", type=int, default=4, help="stealers per key, each with targets of its own")
+    parser.add_argument("--kept", type=float, nargs="+", default=[0.97, 0.93])
+    parser.add_argument("--widths", type=int, nargs="+", default=[384, 64, 24], help="numbers that the stealer sees")
+    parser.add_argument("--queries", type=int, default=3000, help="texts that stealers buy from")
+    parser.add_argument("--budget", type=int, default=3000, help="texts that are asked")
+    parser.add_argument("--work", type=Path, help="the folder of finished rows")
+    given = parser.read()
+    if given.features is None:
+        parser.error("name the public encoder that the stealer starts from: --features MODEL")
+    log = Log((given.work or Path("power-rows")) / "rows.jsonl", quiet=given.smoke)
+    for name in given.corpora:
+        provider = Provider.read(given.data_dir, name, given)
+        run_corpus(log, name, provider, given)
+        promised(log, name, provider, given)
+    print(table(log, given.corpora, given))
+
+
+if __name__ == "__main__":
+    main()
