@@ -21,6 +21,9 @@ SPECS = (
     "geomark:pool=512",
     "regionmarker:pool=128",
     "regionmarker:pool=512,shared",
+    "published:pool=128",
+    "graded",
+    "graded:tenants",
 )
 
 

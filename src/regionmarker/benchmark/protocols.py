@@ -20,6 +20,7 @@ import numpy as np
 from regionmarker.errors import InputError
 from regionmarker.vectors import AnyArray, Doubles, Encoder, Floats, Integers, as_floats
 from regionmarker.verification.decoy_test import DecoyTest
+from regionmarker.verification.list_test import ListTest
 from regionmarker.verification.paper_statistics import PaperStatistics
 
 
@@ -102,12 +103,22 @@ class Finding:
         The decoy test's z (R, M), computed without sight of the secret choice.
     chosen
         The secret choice: a column of ``scores`` for each of its rows.
+    weights
+        Of each row in the total, where every row has candidates of its own; None where all rows share one pool.
     """
 
     p_value: float
     published: PaperStatistics
     scores: Doubles = field(repr=False, compare=False)
     chosen: tuple[int, ...] = field(repr=False)
+    weights: Doubles | None = field(default=None, repr=False, compare=False)
+
+    def p_values(self, choices: Integers) -> Doubles:
+        """Return the p-value that each choice of columns (T, R) would have, (T,)."""
+        if self.weights is None:
+            return DecoyTest(self.scores).p_values(choices)
+        places = choices + self.scores.shape[1] * np.arange(len(self.scores))
+        return ListTest(self.scores, self.weights).p_values(places)
 
     @classmethod
     def of(cls, scores: Doubles, chosen: tuple[int, ...], published: PaperStatistics) -> Finding:

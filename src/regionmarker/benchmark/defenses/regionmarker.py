@@ -166,7 +166,8 @@ class GradedDefense(BaseDefense):
         used = Answers(answers.suspect, asked.texts, answers.lookup(asked.texts))
         verdict = judge(key, used, power=False)
         columns = tuple(place % verdict.scores.shape[1] for place in key.provider_targets())
-        return Finding(verdict.p_value, verdict.paper, verdict.scores, columns)
+        weights = key.mark.settings.test_weights("provider", matched=verdict.axes == "matched")
+        return Finding(verdict.p_value, verdict.paper, verdict.scores, columns, weights)
 
 
 @dataclass(frozen=True)
