@@ -89,7 +89,7 @@ class Key(Sealed):
         return self.mark.provider_targets(self.master, self.salt, len(self.pool))
 
     def tenant_targets(self, tenant: str) -> tuple[int, ...]:
-        """Return the pool places of a tenant's own targets; none for tenant ""."""
+        """Return the pool places of a tenant's own targets; none for tenant "" of the published mark."""
         return self.mark.tenant_targets(self.master, self.salt, len(self.pool), tenant)
 
     def with_salt(self, salt: bytes) -> Key:

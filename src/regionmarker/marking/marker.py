@@ -65,7 +65,7 @@ class RegionMarker(Estimator):
     tenant_ratio : float, optional
         The share of regions that carry a mark of the tenant's own, for tracing; 0.2, and 0 for none.
     pool : int, optional
-        How many texts of the corpus to keep as possible targets; 1,024. The graded mark needs 64 per carrier, and takes
+        How many texts of the corpus to keep as possible targets; 1,024. The graded mark keeps 1,536, and
         fewer of a small corpus.
     reservoir : int, optional
         How many texts to keep as probes; 4,096, and fewer for the graded mark where the corpus is small.
@@ -211,7 +211,8 @@ class RegionMarker(Estimator):
         embeddings : array of shape (n, D)
             Clean embeddings of unit length, float16, float32 or float64.
         tenant : str
-            Whose vectors these are: its own mark is added in the tenants' regions. "" adds none.
+            Whose vectors these are: its own mark is added. "" is the account of nobody in particular; of the published
+            mark it has none.
         out : array of shape (n, D), float32, optional
             Where to write; may be ``embeddings`` itself.
         """

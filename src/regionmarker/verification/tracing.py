@@ -64,7 +64,7 @@ def trace(
     key = key_of(marker)
     names = list(dict.fromkeys(tenants))
     if not names or "" in names:
-        raise InputError("give the names of the tenants to look at; the empty name has no mark of its own")
+        raise InputError("give the names of the tenants to look at; the empty name stands for nobody in particular")
     tuples = np.array([key.tenant_targets(name) for name in names])
     if not tuples.size:
         raise InputError("this key has no marks for tenants: tracing needs a key that was made with them")

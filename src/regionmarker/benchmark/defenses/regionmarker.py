@@ -19,6 +19,7 @@ from regionmarker.verification.answers import Answers
 from regionmarker.verification.decoy1 import standardised
 from regionmarker.verification.examination import examine, laid_out
 from regionmarker.verification.judging import judge
+from regionmarker.verification.list_test import ListTest
 from regionmarker.verification.paper_statistics import paper_statistics
 from regionmarker.verification.questions import DEFAULT_BUDGET, plan_all, plan_questions
 
@@ -166,7 +167,8 @@ class GradedDefense(BaseDefense):
         used = Answers(answers.suspect, asked.texts, answers.lookup(asked.texts))
         verdict = judge(key, used, power=False)
         columns = tuple(place % verdict.scores.shape[1] for place in key.provider_targets())
-        weights = key.mark.settings.test_weights("provider", matched=verdict.axes == "matched")
+        test = None if verdict.basis is None else verdict.basis.test
+        weights = test.weights if isinstance(test, ListTest) else None
         return Finding(verdict.p_value, verdict.paper, verdict.scores, columns, weights)
 
 
