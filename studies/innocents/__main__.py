@@ -1,11 +1,12 @@
-"""Does the verdict convict the innocent? A thousand keys, seven encoders that never saw a marked vector.
+"""Does the verdict convict the innocent? A thousand keys, eight encoders that never saw a marked vector.
 
     python -m studies.innocents --data-dir DIR --out DIR
 
-The data folder holds `sst2.parquet` (column text) and `provider_mpnet768_sst2.npz` (rows, embeddings). The seeds of the
-keys are 0, 1, 2, ..: fixed beforehand, none left out, none drawn again. Keys have the package's defaults (pool 1024,
-reservoir 4096, three trigger regions), suspects are asked 3,000 texts. See suspects.py for who they are, sabotage.py
-for the verifiers that have to fail, judging.py for what is computed. The thief's own key comes last, as a control.
+The data folder holds `sst2.parquet` (columns text, label) and `provider_mpnet768_sst2.npz` (rows, embeddings). The seeds
+of the keys are 0, 1, 2, ..: fixed beforehand, none left out, none drawn again. Keys have the package's defaults: the
+graded mark, tenants on. Suspects are asked 3,000 texts, and all 4,096 probes where their axes are unknown. See
+suspects.py for who they are, keys.py for how keys are made, sabotage.py for the verifiers that have to fail, judging.py
+for what is computed. The thief's own key comes last, as a control.
 
 Every key is a line of rows.jsonl in the output folder, whole or not there, so a run that was stopped goes on where it
 was. summary.md and uniformity.png are made from these lines, at any time, with --summary alone.
@@ -17,12 +18,13 @@ import argparse
 import time
 from pathlib import Path
 
-from regionmarker.verification.decoy1 import STATISTIC
+from regionmarker.verification.decoy2 import STATISTIC
 from regionmarker.verification.questions import DEFAULT_BUDGET
-from studies._study import Command, Log, key_settings
+from studies._study import Command, Log
 from studies.innocents.judging import REDRAWS, TENANTS, judge_key
+from studies.innocents.keys import Keys
 from studies.innocents.summary import write_summary
-from studies.innocents.suspects import QUERIES, THIEFS_KEY, load_answers, load_corpus
+from studies.innocents.suspects import PROVIDERS, QUERIES, THIEFS_KEY, load_answers, load_corpus
 
 PAGE = "docs/results/false-positives.md"
 
@@ -39,32 +41,31 @@ def run(options: argparse.Namespace, log: Log, setting: dict[str, object]) -> No
     left = [seed for seed in (*range(options.keys), THIEFS_KEY) if not log.has(setting=setting, seed=seed)]
     if not left:
         return
-    corpus = load_corpus(options.data_dir, options.queries, key_settings(options))
-    answers = load_answers(corpus, options.minilm, options.paraphrase, options.out, options.hidden)
-    started = time.monotonic()
+    corpus = load_corpus(options.data_dir, options.queries, options.provider)
+    cache = options.out / options.provider
+    cache.mkdir(parents=True, exist_ok=True)
+    answers, keys = load_answers(corpus, options.minilm, options.paraphrase, cache, options.hidden), Keys(corpus)
+    started = time.process_time()
     for number, seed in enumerate(left, start=1):
-        log.once({"setting": setting, "seed": seed}, lambda seed=seed: judge_key(corpus, answers, seed))
-        each = (time.monotonic() - started) / number
+        log.once({"setting": setting, "seed": seed}, lambda seed=seed: judge_key(corpus, answers, keys.made(seed), seed))
+        each = (time.process_time() - started) / number
         minutes = each * (len(left) - number) / 60
-        print(f"key {seed}: {each:.1f} s per key, {len(left) - number} left, {minutes:.0f} minutes", flush=True)
+        print(f"key {seed}: {each:.2f} s of a core per key, {len(left) - number} left, {minutes:.0f} minutes", flush=True)
 
 
 def main() -> None:
-    smoke = {"keys": 1, "queries": 500, "minilm": "wordllama", "paraphrase": "wordllama", "hidden": 32}
+    smoke = {"keys": 2, "queries": 500, "minilm": "wordllama", "paraphrase": "wordllama", "hidden": 32}
     parser = Command(__doc__, PAGE, data=True, smoke=smoke)
     parser.add_argument("--out", type=Path, default=Path("out/innocents"))
+    parser.add_argument("--provider", choices=PROVIDERS, default=PROVIDERS[0], help="whose vectors keys are made of")
     parser.add_argument("--keys", type=int, default=1000)
     parser.add_argument("--queries", type=int, default=QUERIES, help="texts that the copies learn from")
-    parser.add_argument("--minilm", default="sentence-transformers:all-MiniLM-L6-v2", help="an encoder's spec")
-    parser.add_argument(
-        "--paraphrase",
-        default="sentence-transformers:paraphrase-MiniLM-L3-v2",
-        help="an encoder's spec, or onnx:MODEL.onnx#tokenizer.json",
-    )
+    parser.add_argument("--minilm", default="all-MiniLM-L6-v2", help="an encoder's spec, name or folder")
+    parser.add_argument("--paraphrase", default="paraphrase-MiniLM-L3-v2", help="an encoder's spec, name or folder")
     parser.add_argument("--hidden", type=int, default=2048, help="units of the copies' heads")
     parser.add_argument("--summary", action="store_true", help="judge nothing, only write the tables and the figure")
     options = parser.read()
-    setting = {**SETTING, "queries": options.queries}
+    setting = {**SETTING, "provider": options.provider, "queries": options.queries}
     log = Log(options.out / "rows.jsonl", quiet=True)
     if not options.summary:
         run(options, log, setting)
