@@ -1,4 +1,4 @@
-"""Does the verdict convict the innocent? A thousand keys, eight encoders that never saw a marked vector.
+"""Does the verdict convict the innocent? A thousand keys, seven encoders that never saw a marked vector.
 
     python -m studies.innocents --data-dir DIR --out DIR
 
@@ -8,19 +8,20 @@ graded mark, tenants on. Suspects are asked 3,000 texts, and all 4,096 probes wh
 suspects.py for who they are, keys.py for how keys are made, sabotage.py for the verifiers that have to fail, judging.py
 for what is computed. The thief's own key comes last, as a control.
 
-Every key is a line of rows.jsonl in the output folder, whole or not there, so a run that was stopped goes on where it
-was. summary.md and uniformity.png are made from these lines, at any time, with --summary alone.
+Every key is a line of rows-I-of-N.jsonl in the output folder, whole or not there, so a run that was stopped goes on
+where it was; --shard I/N judges every N-th key, for several processes at a time. summary.md and uniformity.png are made from these lines, at any time, with --summary alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from pathlib import Path
 
 from regionmarker.verification.decoy2 import STATISTIC
 from regionmarker.verification.questions import DEFAULT_BUDGET
-from studies._study import Command, Log
+from studies._study import Command, Log, Row
 from studies.innocents.judging import REDRAWS, TENANTS, judge_key
 from studies.innocents.keys import Keys
 from studies.innocents.summary import write_summary
@@ -38,7 +39,9 @@ SETTING = {
 
 def run(options: argparse.Namespace, log: Log, setting: dict[str, object]) -> None:
     """Judge every key that is not judged yet."""
-    left = [seed for seed in (*range(options.keys), THIEFS_KEY) if not log.has(setting=setting, seed=seed)]
+    mine, shards = options.shard
+    seeds = [*range(options.keys), THIEFS_KEY][mine::shards]
+    left = [seed for seed in seeds if not log.has(setting=setting, seed=seed)]
     if not left:
         return
     corpus = load_corpus(options.data_dir, options.queries, options.provider)
@@ -53,12 +56,33 @@ def run(options: argparse.Namespace, log: Log, setting: dict[str, object]) -> No
         print(f"key {seed}: {each:.2f} s of a core per key, {len(left) - number} left, {minutes:.0f} minutes", flush=True)
 
 
+def finished(folder: Path) -> list[Row]:
+    """Read the rows of all shards, some of which may still be at work."""
+    lines = [line for path in folder.glob("rows-*.jsonl") for line in path.read_text().split("\n")[:-1]]
+    return sorted((json.loads(line) for line in lines), key=lambda row: row["seed"])
+
+
+def shard(text: str) -> tuple[int, int]:
+    """Read I/N.
+
+    Examples
+    --------
+    >>> shard("1/3")
+    (1, 3)
+    """
+    mine, _, shards = text.partition("/")
+    if not 0 <= int(mine) < int(shards):
+        raise ValueError(text)
+    return int(mine), int(shards)
+
+
 def main() -> None:
     smoke = {"keys": 2, "queries": 500, "minilm": "wordllama", "paraphrase": "wordllama", "hidden": 32}
     parser = Command(__doc__, PAGE, data=True, smoke=smoke)
     parser.add_argument("--out", type=Path, default=Path("out/innocents"))
     parser.add_argument("--provider", choices=PROVIDERS, default=PROVIDERS[0], help="whose vectors keys are made of")
     parser.add_argument("--keys", type=int, default=1000)
+    parser.add_argument("--shard", type=shard, default=(0, 1), metavar="I/N", help="judge every N-th key, from the I-th")
     parser.add_argument("--queries", type=int, default=QUERIES, help="texts that the copies learn from")
     parser.add_argument("--minilm", default="all-MiniLM-L6-v2", help="an encoder's spec, name or folder")
     parser.add_argument("--paraphrase", default="paraphrase-MiniLM-L3-v2", help="an encoder's spec, name or folder")
@@ -66,10 +90,10 @@ def main() -> None:
     parser.add_argument("--summary", action="store_true", help="judge nothing, only write the tables and the figure")
     options = parser.read()
     setting = {**SETTING, "provider": options.provider, "queries": options.queries}
-    log = Log(options.out / "rows.jsonl", quiet=True)
     if not options.summary:
-        run(options, log, setting)
-    rows = log.of(setting=setting)
+        mine, shards = options.shard
+        run(options, Log(options.out / f"rows-{mine}-of-{shards}.jsonl", quiet=True), setting)
+    rows = [row for row in finished(options.out) if row["setting"] == setting]
     control = [row for row in rows if row["seed"] == THIEFS_KEY]
     write_summary([row for row in rows if row["seed"] < options.keys], control, options.out)
     print((options.out / "summary.md").read_text())

@@ -17,32 +17,39 @@ from regionmarker.verification.judging import judge
 from regionmarker.verification.list_test import ListTest, p_from_lists
 from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
 from studies.innocents.sabotage import BUDGETS, VERIFIERS, marked_as_clean, picked, stop_when_small
-from studies.innocents.suspects import AS_IT_IS, INNOCENTS, OWN, TURNED, Array, Corpus, Forms
+from studies.innocents.suspects import AS_IT_IS, INNOCENTS, OWN, THIEFS_KEY, TURNED, Array, Corpus, Forms
 
 LEVEL = 1e-3
 LOOSE = 0.05
 REDRAWS = 10_000
 TENANTS = tuple(f"tenant {number}" for number in range(200))
-PAPER_KEYS = 100
-"""How many keys judge by the whole of ``judge``, the paper's statistics included; the others leave out digests."""
-MISLED_KEYS = 200
-"""Under how many keys the verifier with the marked encoder is tried."""
-SAME_KEYS = 20
-"""Under how many keys strangers are judged as they are, too: a rotation must not matter to them."""
+PAPER_KEYS = 40
+"""How many keys judge by the whole of ``judge``, the paper's statistics included; the others leave out digests of what they read."""
+FURTHER_KEYS, SABOTAGED_KEYS, MISLED_KEYS, SAME_KEYS = 200, 400, 100, 5
+"""Under how many keys further suspects are judged, sabotaged verifiers judge, one of them believes a marked encoder, and
+strangers are judged as they are."""
 
 
 class Room:
     """One key, and how a suspect is asked and examined by it."""
 
-    def __init__(self, corpus: Corpus, key: Key, seed: int) -> None:
+    def __init__(self, corpus: Corpus, key: Key, seed: int, budget: int = DEFAULT_BUDGET) -> None:
         self.key, self._place, self._seed = key, corpus.place, seed
-        self.questions = plan_questions(key, DEFAULT_BUDGET, seed=seed)
+        self.questions = plan_questions(key, budget, seed=seed)
 
     def asked(self, name: str, vectors: Array) -> Answers:
         """Ask as ``regionmarker.ask`` does: 3,000 texts, and the rest where axes are unknown."""
         answers = self._answers(name, vectors, self.questions.texts)
         more = further_questions([self.key], [self.questions], answers, seed=self._seed)
         return answers.joined(self._answers(name, vectors, more)) if more else answers
+
+    def judged(self, answers: Answers, *, whole: bool) -> tuple[GradedExamination, ListTest, dict[str, bool]]:
+        """Judge answers: by ``judge``, with the paper's decision, or by the part of it that p comes from."""
+        if not whole:
+            examination = examine(self.key, answers)
+            return examination, self.test(examination), {}
+        verdict = judge(self.key, answers, power=False)
+        return verdict.basis.examination, verdict.basis.test, {"paper": verdict.paper.copy}
 
     def test(self, examination: GradedExamination) -> ListTest:
         return examination.test(examination.scores())  # sees no target
@@ -65,18 +72,17 @@ def judge_key(corpus: Corpus, answers: dict[str, Forms], key: Key, seed: int, re
     chosen = INNOCENTS[seed % len(INNOCENTS)]  # whom the sabotaged verifiers judge
     row: dict[str, Any] = {"suspects": {}, "sabotaged": {"suspect": chosen}, "misled": {}}
     for name, forms in answers.items():
+        if name not in INNOCENTS and FURTHER_KEYS <= seed < THIEFS_KEY:
+            continue
         row["suspects"][name] = {}
         for form, vectors in forms.items():
             if form == AS_IT_IS and seed >= SAME_KEYS:
                 continue
             asked = room.asked(name, vectors)
-            examination = examine(key, asked)
-            test = room.test(examination)
-            found = _judged(test, key.provider_targets(), drawn)
-            row["suspects"][name][form] = {"axes": examination.axes, "asked": len(asked), **found}
-            if seed < PAPER_KEYS:
-                row["suspects"][name][form]["paper"] = _by_verdict(key, asked, found["p"])
-            if name == chosen and form != AS_IT_IS:
+            examination, test, paper = room.judged(asked, whole=seed < PAPER_KEYS)
+            found = {"axes": examination.axes, "asked": len(asked), **_judged(test, key.provider_targets(), drawn)}
+            row["suspects"][name][form] = found | paper
+            if name == chosen and form != AS_IT_IS and seed < SABOTAGED_KEYS:
                 row["sabotaged"][form] = _sabotaged(room, asked, vectors, test, drawn)
             if name == chosen and form == TURNED:
                 row["trace"] = _trace(key, examination)
@@ -95,14 +101,6 @@ def _judged(test: ListTest, targets: tuple[int, ...], drawn: NDArray[np.int64]) 
         "redrawn_loose": _count(redrawn, LOOSE),
         "exactly": float(every[every <= LEVEL].max(initial=0.0)),
     }
-
-
-def _by_verdict(key: Key, answers: Answers, p_value: float) -> bool:
-    """Return the paper's decision, out of a whole verdict; its p must be the one that was found."""
-    verdict = judge(key, answers, power=False)
-    if verdict.p_value != p_value:
-        raise AssertionError(f"the verdict says p = {verdict.p_value}, the study says {p_value}")
-    return verdict.paper.copy
 
 
 def _sabotaged(

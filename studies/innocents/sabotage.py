@@ -3,7 +3,7 @@
 best side          the side of the test is chosen after a look at U
 best of two        two statistics are computed, singles alone and pairs alone, and the smaller p is reported
 stop when small    p is computed at 1,000, 2,000 and 3,000 texts and at the end, and the smallest is reported
-pruned lists       after the draw, a twentieth of every list is thrown out: of the candidates that beat the target
+pruned lists       after the draw, a tenth of every list is thrown out: of the candidates that beat the target
 favoured targets   carriers whose targets point to U's side get half as much weight again
 marked as clean    the "clean" embeddings come from behind the gateway: they carry the mark themselves
 
@@ -26,8 +26,8 @@ from regionmarker.verification.list_test import ListTest, distribution, p_from_l
 
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
-PRUNED = 0.05
-"""The share of a list that is thrown out."""
+PRUNED = 0.1
+"""The share of a list that is thrown out, at the most: candidates whose scores are larger than the target's, either way."""
 FAVOUR = 1.5
 BUDGETS = (1000, 2000, 3000)
 
@@ -56,12 +56,10 @@ def pruned_lists(test: ListTest, tuples: Integers) -> Doubles:
 
 
 def _pruned(steps: Integers, scores: Integers) -> float:
-    few, side = round(PRUNED * steps.shape[1]), 1 if scores.sum() >= 0 else -1
-    chances, lowest = np.ones(1), 0
+    few, chances, lowest = round(PRUNED * steps.shape[1]), np.ones(1), 0
     for row, score in zip(steps, scores, strict=True):
-        order = np.argsort(-side * row, kind="stable")
-        beaten = order[: min(few, int((side * row > side * score).sum()))]
-        left = np.delete(row, beaten)
+        better = int((np.abs(row) > abs(score)).sum())
+        left = np.delete(row, np.argsort(-np.abs(row), kind="stable")[: min(few, better)])
         chances = np.convolve(chances, np.bincount(left - left.min()) / len(left))
         lowest += int(left.min())
     sizes = np.abs(np.arange(len(chances)) + lowest)

@@ -13,7 +13,7 @@ from scipy.stats import binom, kstest
 from regionmarker.files import atomic_path
 from studies._study import markdown
 from studies.innocents.judging import LEVEL, LOOSE, REDRAWS
-from studies.innocents.suspects import ALIGNED, AS_IT_IS, INNOCENTS, THIEF, TURNED
+from studies.innocents.suspects import ALIGNED, AS_IT_IS, FURTHER, INNOCENTS, THIEF, TURNED
 
 Rows = Sequence[dict[str, Any]]
 Doubles = NDArray[np.float64]
@@ -46,44 +46,49 @@ def band(keys: int, level: float, counts: int = 1) -> tuple[int, int]:
     Examples
     --------
     >>> band(1000, 0.05), band(1000, 0.05, counts=32)
-    ((33, 69), (27, 76))
+    ((33, 69), (27, 77))
     """
     tail = (1 - CONFIDENCE) / counts / 2
     return int(binom.ppf(tail, keys, level)), int(binom.ppf(1 - tail, keys, level))
 
 
+def _found(rows: Rows, suspect: str, form: str) -> list[dict[str, Any]]:
+    return [row["suspects"][suspect][form] for row in rows if suspect in row["suspects"]]
+
+
 def _values(rows: Rows, suspect: str, form: str, field: str) -> Doubles:
-    return np.array([row["suspects"][suspect][form].get(field, np.nan) for row in rows], dtype=np.float64)
+    return np.array([one[field] for one in _found(rows, suspect, form) if field in one], dtype=np.float64)
 
 
 def _innocents(rows: Rows) -> str:
-    lines = []
-    for name in (*INNOCENTS, THIEF):
+    lines, counts = [], 2 * len(FORMS) * (len(INNOCENTS) + 2)  # at two levels
+    for name in (*INNOCENTS, FURTHER, THIEF):
         for form in FORMS:
-            p = _values(rows, name, form, "p")
-            matched = sum(row["suspects"][name][form]["axes"] == "matched" for row in rows)
-            paper = _values(rows, name, form, "paper")
+            p, paper = _values(rows, name, form, "p"), _values(rows, name, form, "paper")
+            matched = sum(one["axes"] == "matched" for one in _found(rows, name, form))
             lines.append(
                 [
                     name,
                     form,
-                    f"{len(rows)}, {matched}",
-                    f"{(p <= LOOSE).sum()}",
-                    f"{(p <= LEVEL).sum()}",
+                    f"{len(p)}, {matched}",
+                    *(_counted(p, level, counts) for level in (LOOSE, LEVEL)),
                     f"{kstest(p, 'uniform').pvalue:.2f}",
                     f"{_values(rows, name, form, 'redrawn_loose').mean() / REDRAWS:.5f}",
                     f"{1000 * _values(rows, name, form, 'redrawn').mean() / REDRAWS:.3f}e-3",
                     f"{1000 * _values(rows, name, form, 'exactly').mean():.3f}e-3",
-                    f"{np.nanmean(paper):.0%}" if np.isfinite(paper).any() else "",
+                    f"{int(paper.sum())} of {len(paper)}",
                 ]
             )
-    return f"{markdown(HEAD, lines)}\n{_together(rows, len(lines))}"
+    return f"{markdown(HEAD, lines)}\n{_together(rows, counts)}"
 
 
-def _together(rows: Rows, lines: int) -> str:
+def _counted(p: Doubles, level: float, counts: int) -> str:
+    low, high = band(len(p), level, counts)
+    return f"{(p <= level).sum()} ({low} to {high})"
+
+
+def _together(rows: Rows, counts: int) -> str:
     """Say what the bands are, and what all innocents are together."""
-    counts = 2 * lines  # at two levels
-    loose, strict = (band(len(rows), level, counts) for level in (LOOSE, LEVEL))
     p = np.concatenate([_values(rows, name, form, "p") for name in INNOCENTS for form in FORMS])
     deviation = np.sqrt(LEVEL / (REDRAWS * len(rows))) * 1000
     same = [
@@ -91,17 +96,17 @@ def _together(rows: Rows, lines: int) -> str:
         for row in rows for forms in row["suspects"].values() if AS_IT_IS in forms
     ]  # fmt: skip
     return (
-        f"\nAll {counts} counts lie in their bands with {CONFIDENCE:.0%} probability: {loose[0]} to {loose[1]} at 0.05, "
-        f"{strict[0]} to {strict[1]} at 1e-3. All {len(p)} judgements of innocents together: {(p <= LOOSE).sum()} at "
-        f"0.05 ({(p <= LOOSE).mean():.2%}), {(p <= LEVEL).sum()} at 1e-3 ({LEVEL * len(p):.1f} expected); the smallest "
-        f"p is {p.min():.1e}. Redraws: {REDRAWS * len(rows):.0e} tuples per line, standard deviation "
-        f"{deviation:.3f}e-3. Judged as they are, {len(same)} verdicts on strangers differ from the turned ones by "
-        f"{max(same, default=np.nan):.0e} at the most.\n"
+        f"\nAll {counts} counts lie in their bands with {CONFIDENCE:.0%} probability. All {len(p)} judgements of the "
+        f"{len(INNOCENTS)} encoders together: {(p <= LOOSE).sum()} at 0.05 ({(p <= LOOSE).mean():.2%}), "
+        f"{(p <= LEVEL).sum()} at 1e-3 ({LEVEL * len(p):.1f} expected); the smallest p is {p.min():.1e}. Redraws: "
+        f"{REDRAWS * len(rows):.0e} tuples per line, standard deviation {deviation:.3f}e-3. Judged as they are, "
+        f"{len(same)} verdicts on strangers differ from the turned ones by {max(same, default=np.nan):.0e} at the most.\n"
     )
 
 
 def _sabotaged(rows: Rows) -> str:
-    lines, titles = [], [title for title in rows[0]["sabotaged"][TURNED]] if rows else []
+    lines, rows = [], [row for row in rows if TURNED in row["sabotaged"]]
+    titles = list(rows[0]["sabotaged"][TURNED]) if rows else []
     counts = 2 * len(FORMS) * (len(titles) + 2)
     for title in (*titles, "marked as clean", "none: the honest one"):
         for form in FORMS:
@@ -124,18 +129,22 @@ def _of_verifier(rows: Rows, title: str, form: str) -> tuple[Doubles, float | No
 
 def failures(p: Doubles, redrawn: float | None, counts: int) -> list[str]:
     """Return the cells of a line that says by which tests a verifier fails: counts, uniformity, redraws."""
-    at = {level: int((p <= level).sum()) for level in (LOOSE, LEVEL)}
     uniform = float(kstest(p, "uniform").pvalue)
     allowed = 2.576 * np.sqrt(LEVEL / (REDRAWS * len(p)))  # 99 %
-    bands = {level: band(len(p), level, counts) for level in at}
     failed = [
-        *([f"{level:g}" for level in at if not bands[level][0] <= at[level] <= bands[level][1]]),
+        *(f"{level:g}" for level in (LOOSE, LEVEL) if outside(p, level, counts)),
         *(["uniformity"] if uniform < KS_LEVEL else []),
         *(["redraws"] if redrawn is not None and redrawn > LEVEL + allowed else []),
     ]
-    shown = [f"{at[level]} ({bands[level][0]} to {bands[level][1]})" for level in at]
     rate = "" if redrawn is None else f"{1000 * redrawn:.3f}e-3"
+    shown = [_counted(p, level, counts) for level in (LOOSE, LEVEL)]
     return [f"{len(p)}", *shown, f"{uniform:.1e}", rate, ", ".join(failed) or "no"]
+
+
+def outside(p: Doubles, level: float, counts: int = 1) -> bool:
+    """Say whether p-values are at or below a level too often or too rarely."""
+    low, high = band(len(p), level, counts)
+    return not low <= int((p <= level).sum()) <= high
 
 
 def _traces(rows: Rows) -> str:
