@@ -2,14 +2,15 @@
 
     python -m studies.innocents --data-dir DIR --out DIR
 
-The data folder holds `sst2.parquet` (columns text, label) and `provider_mpnet768_sst2.npz` (rows, embeddings). The seeds
-of the keys are 0, 1, 2, ..: fixed beforehand, none left out, none drawn again. Keys have the package's defaults: the
+The data folder holds `sst2.parquet` (text, label) and `provider_mpnet768_sst2.npz` (rows, embeddings). The seeds of
+the keys are 0, 1, 2, ..: fixed beforehand, none left out, none drawn again. Keys have the package's defaults: the
 graded mark, tenants on. Suspects are asked 3,000 texts, and all 4,096 probes where their axes are unknown. See
 suspects.py for who they are, keys.py for how keys are made, sabotage.py for the verifiers that have to fail, judging.py
 for what is computed. The thief's own key comes last, as a control.
 
 Every key is a line of rows-I-of-N.jsonl in the output folder, whole or not there, so a run that was stopped goes on
-where it was; --shard I/N judges every N-th key, for several processes at a time. summary.md and uniformity.png are made from these lines, at any time, with --summary alone.
+where it was; --shard I/N judges every N-th key, for several processes at a time. summary.md and
+uniformity.png are made from these lines, at any time, with --summary alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from functools import partial
 from pathlib import Path
 
 from regionmarker.verification.decoy2 import STATISTIC
@@ -50,10 +52,10 @@ def run(options: argparse.Namespace, log: Log, setting: dict[str, object]) -> No
     answers, keys = load_answers(corpus, options.minilm, options.paraphrase, cache, options.hidden), Keys(corpus)
     started = time.process_time()
     for number, seed in enumerate(left, start=1):
-        log.once({"setting": setting, "seed": seed}, lambda seed=seed: judge_key(corpus, answers, keys.made(seed), seed))
-        each = (time.process_time() - started) / number
-        minutes = each * (len(left) - number) / 60
-        print(f"key {seed}: {each:.2f} s of a core per key, {len(left) - number} left, {minutes:.0f} minutes", flush=True)
+        made = partial(judge_key, corpus, answers, keys.made(seed), seed)
+        log.once({"setting": setting, "seed": seed}, made)
+        each, rest = (time.process_time() - started) / number, len(left) - number
+        print(f"key {seed}: {each:.2f} s of a core per key, {rest} left, {each * rest / 60:.0f} minutes", flush=True)
 
 
 def finished(folder: Path) -> list[Row]:
@@ -82,7 +84,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/innocents"))
     parser.add_argument("--provider", choices=PROVIDERS, default=PROVIDERS[0], help="whose vectors keys are made of")
     parser.add_argument("--keys", type=int, default=1000)
-    parser.add_argument("--shard", type=shard, default=(0, 1), metavar="I/N", help="judge every N-th key, from the I-th")
+    parser.add_argument("--shard", type=shard, default=(0, 1), metavar="I/N", help="every N-th key, from the I-th on")
     parser.add_argument("--queries", type=int, default=QUERIES, help="texts that the copies learn from")
     parser.add_argument("--minilm", default="all-MiniLM-L6-v2", help="an encoder's spec, name or folder")
     parser.add_argument("--paraphrase", default="paraphrase-MiniLM-L3-v2", help="an encoder's spec, name or folder")

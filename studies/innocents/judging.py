@@ -23,11 +23,11 @@ LEVEL = 1e-3
 LOOSE = 0.05
 REDRAWS = 10_000
 TENANTS = tuple(f"tenant {number}" for number in range(200))
-PAPER_KEYS = 40
-"""How many keys judge by the whole of ``judge``, the paper's statistics included; the others leave out digests of what they read."""
-FURTHER_KEYS, SABOTAGED_KEYS, MISLED_KEYS, SAME_KEYS = 200, 400, 100, 5
-"""Under how many keys further suspects are judged, sabotaged verifiers judge, one of them believes a marked encoder, and
-strangers are judged as they are."""
+PAPER_KEYS = 20
+"""How many keys judge by the whole of ``judge``, the paper's statistics included; the others by what p comes from."""
+FURTHER_KEYS, SABOTAGED_KEYS, MISLED_KEYS, SAME_KEYS = 100, 300, 60, 5
+"""Under how many keys further suspects are judged, sabotaged verifiers judge, one of them takes marked vectors for
+clean ones, and strangers are judged as they are."""
 
 
 class Room:
@@ -103,9 +103,7 @@ def _judged(test: ListTest, targets: tuple[int, ...], drawn: NDArray[np.int64]) 
     }
 
 
-def _sabotaged(
-    room: Room, asked: Answers, vectors: Array, test: ListTest, drawn: NDArray[np.int64]
-) -> dict[str, Any]:
+def _sabotaged(room: Room, asked: Answers, vectors: Array, test: ListTest, drawn: NDArray[np.int64]) -> dict[str, Any]:
     targets = np.array([room.key.provider_targets()])
     found = {title: {"p": float(verifier(test, targets)[0])} for title, verifier in VERIFIERS.items()}
     for title in ("best side", "best of two"):

@@ -37,7 +37,8 @@ class Keys:
         self._fit = UnsearchedMark.from_parts(mark.document(), mark.arrays())
         again = self.made(0)
         same = again.pool.texts == self.fitted.pool.texts and again.reservoir.texts == self.fitted.reservoir.texts
-        if not same or not all(np.array_equal(again.mark.arrays()[name], mark.arrays()[name]) for name in mark.arrays()):
+        arrays = again.mark.arrays()
+        if not same or not all(np.array_equal(arrays[name], array) for name, array in mark.arrays().items()):
             raise AssertionError("a key of this study is not the key that the package makes")
 
     def made(self, seed: int) -> Key:

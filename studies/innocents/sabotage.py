@@ -27,7 +27,7 @@ from regionmarker.verification.list_test import ListTest, distribution, p_from_l
 Doubles = NDArray[np.float64]
 Integers = NDArray[np.int64]
 PRUNED = 0.1
-"""The share of a list that is thrown out, at the most: candidates whose scores are larger than the target's, either way."""
+"""The share of a list that is thrown out, at the most: the largest scores, of either sign."""
 FAVOUR = 1.5
 BUDGETS = (1000, 2000, 3000)
 

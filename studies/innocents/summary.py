@@ -32,8 +32,8 @@ def write_summary(rows: Rows, control: Rows, folder: Path) -> None:
     """Write `summary.md` and `uniformity.png`; ``control`` is the row of the thief's own key."""
     parts = [_innocents(rows), _sabotaged(rows), _traces(rows)]
     for row in control:
-        found = {form: row["suspects"][THIEF][form]["p"] for form in FORMS}
-        parts.append(f"The thief, judged by its own key: {', '.join(f'{form} p = {p:.1e}' for form, p in found.items())}.\n")
+        found = [f"{form} p = {row['suspects'][THIEF][form]['p']:.1e}" for form in FORMS]
+        parts.append(f"The thief, judged by its own key: {', '.join(found)}.\n")
     with atomic_path(folder / "summary.md") as temporary:
         temporary.write_text("\n".join(parts))
     curves = {form: {name: _values(rows, name, form, "p") for name in INNOCENTS} for form in FORMS}
@@ -99,8 +99,8 @@ def _together(rows: Rows, counts: int) -> str:
         f"\nAll {counts} counts lie in their bands with {CONFIDENCE:.0%} probability. All {len(p)} judgements of the "
         f"{len(INNOCENTS)} encoders together: {(p <= LOOSE).sum()} at 0.05 ({(p <= LOOSE).mean():.2%}), "
         f"{(p <= LEVEL).sum()} at 1e-3 ({LEVEL * len(p):.1f} expected); the smallest p is {p.min():.1e}. Redraws: "
-        f"{REDRAWS * len(rows):.0e} tuples per line, standard deviation {deviation:.3f}e-3. Judged as they are, "
-        f"{len(same)} verdicts on strangers differ from the turned ones by {max(same, default=np.nan):.0e} at the most.\n"
+        f"{REDRAWS * len(rows):.0e} tuples per line, standard deviation {deviation:.3f}e-3. Judged as they "
+        f"are, {len(same)} verdicts on strangers differ from the turned ones by {max(same, default=np.nan):.0e}.\n"
     )
 
 

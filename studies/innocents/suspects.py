@@ -1,11 +1,11 @@
-"""Who is judged: seven encoders that never saw a marked vector, and under fewer keys a student of another provider and
-a thief who saw the vectors of a key that is not tried.
+"""Who is judged: seven encoders that never saw a marked vector, and, under fewer keys, two that saw others' vectors.
 
-Every suspect stands there twice, so that both branches of the statistic are on the page. *Turned*: its vectors after a
-fixed random rotation; its axes are unknown. *Aligned*: in the provider's own axes. The provider and the copies are so
-by themselves; every other encoder gets there by a linear head that was fitted on the provider's clean vectors, which
-is an honest student of an unmarked provider. *As it is*: under a few keys, to see that a rotation does not matter to
-an encoder with axes of its own.
+The two are a student of another provider, and a thief who bought what a key that is not tried had marked. Every
+suspect stands there twice, so that both branches of the statistic are on the page. *Turned*: its vectors after a fixed
+random rotation; its axes are unknown. *Aligned*: in the provider's own axes. The provider and the copies are so by
+themselves; every other encoder gets there by a linear head that was fitted on the provider's clean vectors: an honest
+student of an unmarked provider. *As it is*: under a few keys, to see that a rotation does not matter to an encoder with
+axes of its own.
 
 Every text is embedded once. The texts that copies and heads learn from are set aside before any key is made: no key
 holds one of them.
@@ -69,7 +69,7 @@ class Corpus:
 
 
 def load_corpus(data: Path, queries: int, provider: str) -> Corpus:
-    """Read `sst2.parquet` and `provider_mpnet768_sst2.npz`; ``provider`` is one of PROVIDERS, the other is the other."""
+    """Read `sst2.parquet` and `provider_mpnet768_sst2.npz`; ``provider`` is one of PROVIDERS."""
     rows, texts, stored = provider_rows(data, "sst2")
     (labels,) = read_columns(data / "sst2.parquet", ["label"])
     embedded = normalised(rm.load_encoder("wordllama").encode(texts))
@@ -86,7 +86,7 @@ def make_marker(corpus: Corpus, seed: int) -> rm.RegionMarker:
 
 
 def load_answers(corpus: Corpus, minilm: str, paraphrase: str, cache: Path, hidden: int) -> dict[str, Forms]:
-    """Return every suspect's answers to all texts in both forms, (n, D') unit rows; what is not in the cache is made."""
+    """Return every suspect's answers to all texts in each form, (n, D') unit rows; what the cache lacks is made."""
     texts = list(corpus.texts)
 
     def encoded(spec: str) -> Callable[[], Array]:

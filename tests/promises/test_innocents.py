@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import kstest
+from tests.support.suspects import blurred, hashed_letters
 
 from regionmarker.vectors import normalised
 from regionmarker.verification.examination import examine
@@ -22,7 +23,6 @@ from studies.innocents.judging import Room
 from studies.innocents.keys import Keys
 from studies.innocents.summary import band, outside
 from studies.innocents.suspects import Corpus, turned
-from tests.support.suspects import blurred, hashed_letters
 
 KEYS, REDRAWS, TEXTS, WIDTH = 150, 400, 900, 48
 LEVELS = (0.05, 1e-3)
