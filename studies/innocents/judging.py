@@ -80,7 +80,7 @@ def judge_key(corpus: Corpus, answers: dict[str, Forms], key: Key, seed: int, re
                 continue
             asked = room.asked(name, vectors)
             examination, test, paper = room.judged(asked, whole=seed < PAPER_KEYS)
-            found = {"axes": examination.axes, "asked": len(asked), **_judged(test, key.provider_targets(), drawn)}
+            found = {"axes": _axes(key, test), "asked": len(asked), **_judged(test, key.provider_targets(), drawn)}
             row["suspects"][name][form] = found | paper
             if name == chosen and form != AS_IT_IS and seed < SABOTAGED_KEYS:
                 row["sabotaged"][form] = _sabotaged(room, asked, vectors, test, drawn)
@@ -89,6 +89,12 @@ def judge_key(corpus: Corpus, answers: dict[str, Forms], key: Key, seed: int, re
             if name == OWN and seed < MISLED_KEYS:
                 row["misled"][form] = room.test(marked_as_clean(key, examination)).p_value(key.provider_targets())
     return row
+
+
+def _axes(key: Key, test: ListTest) -> str:
+    """Tell from the weights of a test which branch its scores came from, which is cheaper than to find out again."""
+    matched = np.array_equal(test.weights, key.mark.settings.test_weights("provider", matched=True))
+    return "matched" if matched else "unknown"
 
 
 def _judged(test: ListTest, targets: tuple[int, ...], drawn: NDArray[np.int64]) -> dict[str, Any]:
