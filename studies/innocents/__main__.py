@@ -43,7 +43,8 @@ def run(options: argparse.Namespace, log: Log, setting: dict[str, object]) -> No
     """Judge every key that is not judged yet."""
     mine, shards = options.shard
     seeds = [*range(options.keys), THIEFS_KEY][mine::shards]
-    left = [seed for seed in seeds if not log.has(setting=setting, seed=seed)]
+    done = {row["seed"] for row in finished(options.out) if row["setting"] == setting}  # by whatever shards
+    left = [seed for seed in seeds if seed not in done]
     if not left:
         return
     corpus = load_corpus(options.data_dir, options.queries, options.provider)

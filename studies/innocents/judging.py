@@ -17,7 +17,18 @@ from regionmarker.verification.judging import judge
 from regionmarker.verification.list_test import ListTest, p_from_lists
 from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
 from studies.innocents.sabotage import BUDGETS, VERIFIERS, marked_as_clean, picked, stop_when_small
-from studies.innocents.suspects import AS_IT_IS, INNOCENTS, OWN, THIEFS_KEY, TURNED, Array, Corpus, Forms
+from studies.innocents.suspects import (
+    AS_IT_IS,
+    IN_THE_PROVIDERS_AXES,
+    INNOCENTS,
+    OWN,
+    THIEF,
+    THIEFS_KEY,
+    TURNED,
+    Array,
+    Corpus,
+    Forms,
+)
 
 LEVEL = 1e-3
 LOOSE = 0.05
@@ -25,9 +36,9 @@ REDRAWS = 10_000
 TENANTS = tuple(f"tenant {number}" for number in range(200))
 PAPER_KEYS = 20
 """How many keys judge by the whole of ``judge``, the paper's statistics included; the others by what p comes from."""
-FURTHER_KEYS, SABOTAGED_KEYS, MISLED_KEYS, SAME_KEYS = 100, 300, 60, 5
-"""Under how many keys further suspects are judged, sabotaged verifiers judge, one of them takes marked vectors for
-clean ones, and strangers are judged as they are."""
+FURTHER_KEYS, HEAD_KEYS, SABOTAGED_KEYS, MISLED_KEYS, SAME_KEYS = 100, 300, 300, 60, 5
+"""Under how many keys further suspects are judged, strangers with a linear head are, sabotaged verifiers judge, one of
+them takes marked vectors for clean ones, and strangers are judged as they are."""
 
 
 class Room:
@@ -72,11 +83,9 @@ def judge_key(corpus: Corpus, answers: dict[str, Forms], key: Key, seed: int, re
     chosen = INNOCENTS[seed % len(INNOCENTS)]  # whom the sabotaged verifiers judge
     row: dict[str, Any] = {"suspects": {}, "sabotaged": {"suspect": chosen}, "misled": {}}
     for name, forms in answers.items():
-        if name not in INNOCENTS and FURTHER_KEYS <= seed < THIEFS_KEY:
-            continue
         row["suspects"][name] = {}
         for form, vectors in forms.items():
-            if form == AS_IT_IS and seed >= SAME_KEYS:
+            if not _tried(name, form, seed):
                 continue
             asked = room.asked(name, vectors)
             examination, test, paper = room.judged(asked, whole=seed < PAPER_KEYS)
@@ -89,6 +98,17 @@ def judge_key(corpus: Corpus, answers: dict[str, Forms], key: Key, seed: int, re
             if name == OWN and seed < MISLED_KEYS:
                 row["misled"][form] = room.test(marked_as_clean(key, examination)).p_value(key.provider_targets())
     return row
+
+
+def _tried(name: str, form: str, seed: int) -> bool:
+    """Say whether the key of this seed judges a suspect in a form."""
+    if seed == THIEFS_KEY:
+        return name == THIEF
+    if form == AS_IT_IS:
+        return seed < SAME_KEYS
+    if name not in INNOCENTS:
+        return seed < FURTHER_KEYS
+    return form == TURNED or name in IN_THE_PROVIDERS_AXES or seed < HEAD_KEYS
 
 
 def _axes(key: Key, test: ListTest) -> str:

@@ -53,7 +53,7 @@ def band(keys: int, level: float, counts: int = 1) -> tuple[int, int]:
 
 
 def _found(rows: Rows, suspect: str, form: str) -> list[dict[str, Any]]:
-    return [row["suspects"][suspect][form] for row in rows if suspect in row["suspects"]]
+    return [row["suspects"][suspect][form] for row in rows if form in row["suspects"][suspect]]
 
 
 def _values(rows: Rows, suspect: str, form: str, field: str) -> Doubles:

@@ -45,6 +45,7 @@ INNOCENTS = (
 )
 FURTHER = "another provider's student"
 THIEF = "thief, wrong key"
+IN_THE_PROVIDERS_AXES = (OWN, "unmarked copy", THIEF)
 THIEFS_KEY = 1_000_000
 """The seed of the key that the thief's vectors were marked with; the study tries the seeds from 0 on."""
 QUERIES = 3000
@@ -100,7 +101,7 @@ def load_answers(corpus: Corpus, minilm: str, paraphrase: str, cache: Path, hidd
     def thief() -> Array:
         return copy(make_marker(corpus, THIEFS_KEY).transform(corpus.clean[corpus.bought]))
 
-    in_the_providers_axes = {
+    own = {
         OWN: corpus.clean,
         "unmarked copy": _cached(cache, "unmarked-copy", lambda: copy(corpus.clean[corpus.bought])),
         THIEF: _cached(cache, "thief", thief),
@@ -113,7 +114,7 @@ def load_answers(corpus: Corpus, minilm: str, paraphrase: str, cache: Path, hidd
         "LSA": _cached(cache, "lsa", lambda: _lsa(texts)),
         "random projection": _cached(cache, "projection", lambda: _projection(corpus.clean)),
     }
-    found = {name: {ALIGNED: rows, TURNED: turned(rows)} for name, rows in in_the_providers_axes.items()}
+    found = {name: {ALIGNED: rows, TURNED: turned(rows)} for name, rows in own.items()}
     for name, rows in strangers.items():
         found[name] = {ALIGNED: _headed(rows, corpus), TURNED: turned(rows), AS_IT_IS: rows}
     return {name: found[name] for name in (*INNOCENTS, FURTHER, THIEF)}

@@ -1,6 +1,6 @@
 """The innocent are convicted as often as promised, and a verifier that breaks a rule is caught by the same count.
 
-A small form of ``python -m studies.innocents``: real texts, narrow vectors, a hundred and fifty keys with fixed seeds.
+A small form of ``python -m studies.innocents``: real texts, narrow vectors, a hundred and twenty keys with fixed seeds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from studies.innocents.keys import Keys
 from studies.innocents.summary import band, outside
 from studies.innocents.suspects import Corpus, turned
 
-KEYS, REDRAWS, TEXTS, WIDTH = 150, 400, 900, 48
+KEYS, REDRAWS, TEXTS, WIDTH = 120, 300, 900, 48
 LEVELS = (0.05, 1e-3)
 SUSPECTS = ("the unmarked encoder", "the same, turned", "a noisy copy", "hashed letters")
 AXES = dict(zip(SUSPECTS, ("matched", "unknown", "matched", "unknown"), strict=True))
@@ -117,7 +117,7 @@ def test_so_it_is_with_targets_drawn_again(name: str, judged: dict[str, list[Jud
 @pytest.mark.parametrize("title", sabotage.VERIFIERS)
 def test_a_verifier_that_breaks_a_rule_fails(title: str, judged: dict[str, list[Judged]]) -> None:
     few = 100 if title.startswith("best") else 4  # the others need a convolution for every tuple
-    every = [one for judgements in judged.values() for one in judgements[:100]]
+    every = [one for judgements in judged.values() for one in judgements[:50]]
     p_values = np.concatenate([sabotage.VERIFIERS[title](one.test, one.drawn[:few]) for one in every])
     assert fails(p_values)
     assert not fails(np.concatenate([one.test.p_values(one.drawn[:few]) for one in every]))
