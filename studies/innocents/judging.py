@@ -19,7 +19,6 @@ from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
 from studies.innocents.sabotage import BUDGETS, VERIFIERS, marked_as_clean, picked, stop_when_small
 from studies.innocents.suspects import (
     AS_IT_IS,
-    IN_THE_PROVIDERS_AXES,
     INNOCENTS,
     OWN,
     THIEF,
@@ -36,9 +35,9 @@ REDRAWS = 10_000
 TENANTS = tuple(f"tenant {number}" for number in range(200))
 PAPER_KEYS = 20
 """How many keys judge by the whole of ``judge``, the paper's statistics included; the others by what p comes from."""
-FURTHER_KEYS, HEAD_KEYS, SABOTAGED_KEYS, MISLED_KEYS, SAME_KEYS = 100, 300, 300, 60, 5
-"""Under how many keys further suspects are judged, strangers with a linear head are, sabotaged verifiers judge, one of
-them takes marked vectors for clean ones, and strangers are judged as they are."""
+FURTHER_KEYS, STOPPED_KEYS, MISLED_KEYS, SAME_KEYS = 100, 300, 60, 5
+"""Under how many keys further suspects are judged; sabotaged verifiers stop when p is small, and get redrawn targets; one
+takes marked vectors for clean ones; strangers are judged as they are."""
 
 
 class Room:
@@ -91,8 +90,11 @@ def judge_key(corpus: Corpus, answers: dict[str, Forms], key: Key, seed: int, re
             examination, test, paper = room.judged(asked, whole=seed < PAPER_KEYS)
             found = {"axes": _axes(key, test), "asked": len(asked), **_judged(test, key.provider_targets(), drawn)}
             row["suspects"][name][form] = found | paper
-            if name == chosen and form != AS_IT_IS and seed < SABOTAGED_KEYS:
-                row["sabotaged"][form] = _sabotaged(room, asked, vectors, test, drawn)
+            if name == chosen and form != AS_IT_IS:
+                row["sabotaged"][form] = _sabotaged(key, test)
+            if name == chosen and form != AS_IT_IS and seed < STOPPED_KEYS:
+                for title, more in _redrawn_and_stopped(room, asked, vectors, test, drawn).items():
+                    row["sabotaged"][form].setdefault(title, {}).update(more)
             if name == chosen and form == TURNED:
                 row["trace"] = _trace(key, examination)
             if name == OWN and seed < MISLED_KEYS:
@@ -106,9 +108,7 @@ def _tried(name: str, form: str, seed: int) -> bool:
         return name == THIEF
     if form == AS_IT_IS:
         return seed < SAME_KEYS
-    if name not in INNOCENTS:
-        return seed < FURTHER_KEYS
-    return form == TURNED or name in IN_THE_PROVIDERS_AXES or seed < HEAD_KEYS
+    return name in INNOCENTS or seed < FURTHER_KEYS
 
 
 def _axes(key: Key, test: ListTest) -> str:
@@ -129,14 +129,20 @@ def _judged(test: ListTest, targets: tuple[int, ...], drawn: NDArray[np.int64]) 
     }
 
 
-def _sabotaged(room: Room, asked: Answers, vectors: Array, test: ListTest, drawn: NDArray[np.int64]) -> dict[str, Any]:
-    targets = np.array([room.key.provider_targets()])
-    found = {title: {"p": float(verifier(test, targets)[0])} for title, verifier in VERIFIERS.items()}
-    for title in ("best side", "best of two"):
-        found[title]["redrawn"] = _count(VERIFIERS[title](test, drawn), LEVEL)
+def _sabotaged(key: Key, test: ListTest) -> dict[str, Any]:
+    targets = np.array([key.provider_targets()])
+    return {title: {"p": float(verifier(test, targets)[0])} for title, verifier in VERIFIERS.items()}
+
+
+def _redrawn_and_stopped(
+    room: Room, asked: Answers, vectors: Array, test: ListTest, drawn: NDArray[np.int64]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        title: {"redrawn": _count(VERIFIERS[title](test, drawn), LEVEL)} for title in ("best side", "best of two")
+    }
     looks = [*(room.test_at(asked.suspect, vectors, budget) for budget in BUDGETS if budget < len(asked)), test]
     found["stop when small"] = {
-        "p": float(stop_when_small(looks, targets)[0]),
+        "p": float(stop_when_small(looks, np.array([room.key.provider_targets()]))[0]),
         "redrawn": _count(stop_when_small(looks, drawn), LEVEL),
     }
     return found

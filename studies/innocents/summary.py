@@ -13,6 +13,7 @@ from scipy.stats import binom, kstest
 from regionmarker.files import atomic_path
 from studies._study import markdown
 from studies.innocents.judging import LEVEL, LOOSE, REDRAWS
+from studies.innocents.sabotage import VERIFIERS
 from studies.innocents.suspects import ALIGNED, AS_IT_IS, FURTHER, INNOCENTS, THIEF, TURNED
 
 Rows = Sequence[dict[str, Any]]
@@ -105,40 +106,39 @@ def _together(rows: Rows, counts: int) -> str:
 
 
 def _sabotaged(rows: Rows) -> str:
-    lines, rows = [], [row for row in rows if TURNED in row["sabotaged"]]
-    titles = list(rows[0]["sabotaged"][TURNED]) if rows else []
-    counts = 2 * len(FORMS) * (len(titles) + 2)
-    for title in (*titles, "marked as clean", "none: the honest one"):
+    titles = [*VERIFIERS, "stop when small", "marked as clean", "none: the honest one"]
+    counts, lines = 2 * len(FORMS) * len(titles), []
+    for title in titles:
         for form in FORMS:
-            p, redrawn = _of_verifier(rows, title, form)
-            lines.append([title, form, *failures(p, redrawn, counts)])
+            lines.append([title, form, *_failures(*_of_verifier(rows, title, form), counts)])
     return markdown(SABOTAGED_HEAD, lines) + "\n"
 
 
-def _of_verifier(rows: Rows, title: str, form: str) -> tuple[Doubles, float | None]:
-    """Return a verifier's p-values, and the share of redrawn tuples with p at or below 1e-3 where there are any."""
+def _of_verifier(rows: Rows, title: str, form: str) -> tuple[Doubles, Doubles]:
+    """Return a verifier's p-values, and how many redrawn tuples of each key have p at or below 1e-3."""
     if title == "marked as clean":
-        return np.array([row["misled"][form] for row in rows if row["misled"]]), None
+        return np.array([row["misled"][form] for row in rows if row["misled"]]), np.empty(0)
     if title.startswith("none"):
         found = [row["suspects"][row["sabotaged"]["suspect"]][form] for row in rows]
     else:
-        found = [row["sabotaged"][form][title] for row in rows]
-    redrawn = [one["redrawn"] for one in found if "redrawn" in one]
-    return np.array([one["p"] for one in found]), float(np.mean(redrawn)) / REDRAWS if redrawn else None
+        found = [row["sabotaged"][form][title] for row in rows if title in row["sabotaged"][form]]
+    redrawn = np.array([one["redrawn"] for one in found if "redrawn" in one])
+    return np.array([one["p"] for one in found]), redrawn
 
 
-def failures(p: Doubles, redrawn: float | None, counts: int) -> list[str]:
+def _failures(p: Doubles, redrawn: Doubles, counts: int) -> list[str]:
     """Return the cells of a line that says by which tests a verifier fails: counts, uniformity, redraws."""
     uniform = float(kstest(p, "uniform").pvalue)
-    allowed = 2.576 * np.sqrt(LEVEL / (REDRAWS * len(p)))  # 99 %
+    tuples = max(REDRAWS * len(redrawn), 1)
+    rate, allowed = redrawn.sum() / tuples, 2.576 * np.sqrt(LEVEL / tuples)  # 99 %
     failed = [
         *(f"{level:g}" for level in (LOOSE, LEVEL) if outside(p, level, counts)),
         *(["uniformity"] if uniform < KS_LEVEL else []),
-        *(["redraws"] if redrawn is not None and redrawn > LEVEL + allowed else []),
+        *(["redraws"] if rate > LEVEL + allowed else []),
     ]
-    rate = "" if redrawn is None else f"{1000 * redrawn:.3f}e-3"
     shown = [_counted(p, level, counts) for level in (LOOSE, LEVEL)]
-    return [f"{len(p)}", *shown, f"{uniform:.1e}", rate, ", ".join(failed) or "no"]
+    redraws = f"{1000 * rate:.3f}e-3" if len(redrawn) else ""
+    return [f"{len(p)}", *shown, f"{uniform:.1e}", redraws, ", ".join(failed) or "no"]
 
 
 def outside(p: Doubles, level: float, counts: int = 1) -> bool:

@@ -45,7 +45,6 @@ INNOCENTS = (
 )
 FURTHER = "another provider's student"
 THIEF = "thief, wrong key"
-IN_THE_PROVIDERS_AXES = (OWN, "unmarked copy", THIEF)
 THIEFS_KEY = 1_000_000
 """The seed of the key that the thief's vectors were marked with; the study tries the seeds from 0 on."""
 QUERIES = 3000
