@@ -36,8 +36,8 @@ TENANTS = tuple(f"tenant {number}" for number in range(200))
 PAPER_KEYS = 20
 """How many keys judge by the whole of ``judge``, the paper's statistics included; the others by what p comes from."""
 FURTHER_KEYS, STOPPED_KEYS, MISLED_KEYS, SAME_KEYS = 100, 300, 60, 5
-"""Under how many keys further suspects are judged; sabotaged verifiers stop when p is small, and get redrawn targets; one
-takes marked vectors for clean ones; strangers are judged as they are."""
+"""Under how many keys further suspects are judged; sabotaged verifiers stop when p is small and get redrawn targets;
+one of them takes marked vectors for clean ones; strangers are judged as they are."""
 
 
 class Room:
