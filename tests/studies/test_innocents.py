@@ -29,7 +29,8 @@ def case(tmp_path: Path, tiny_bert: str, sentences: list[str], embeddings: np.nd
     for name in ("minilm-l6", "granite-30m"):
         shutil.copytree(tiny_bert, models / name)
     clean = embeddings[:200] / np.linalg.norm(embeddings[:200], axis=1, keepdims=True)
-    return Corpus(tuple(texts), clean, np.arange(100, 200), np.arange(100), {}), data, models
+    labels = np.array([0, 1] * 100)
+    return Corpus(tuple(texts), labels, clean, clean[:, ::-1], np.arange(100, 200), np.arange(100)), data, models
 
 
 def test_who_is_there_is_judged_and_who_is_not_is_told(
