@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -147,41 +148,69 @@ def promised(log: Log, name: str, provider: Provider, options: Any) -> None:
             )
 
 
+@dataclass(frozen=True)
+class Cell:
+    """What was promised of one kind of copy, and what became of real ones."""
+
+    fidelity: float
+    plan: tuple[float, float]
+    verify: tuple[float, float] | None  # None below the curve
+    U: float
+    caught: int
+    trials: int
+
+    @classmethod
+    def of(cls, log: Log, name: str, width: int, student: str, kept: float, attack: str) -> Cell:
+        kind = {"corpus": name, "width": width, "student": student}
+        rows = log.of(kind="real", kept=kept, **kind)
+        (made,) = log.of(kind="plan", **kind)
+        outcome = next(one for one in made["outcomes"] if one["kept"] == kept)
+        share = outcome["rotated" if attack == "rotated" else "unrotated"]
+        fidelity = float(np.mean(numbers(rows, "fidelity")))
+        curves = [_power(row) for row in log.of(kind="curve", corpus=name, kept=kept, axes=ATTACKS[attack])]
+        below = fidelity < min(min(curve.fidelities) for curve in curves)
+        ends = np.mean([read_off(curve, fidelity) for curve in curves], axis=0)
+        return cls(
+            fidelity, (share["low"], share["high"]), None if below else (float(ends[0]), float(ends[1])),
+            float(np.mean(numbers(rows, f"U {attack}"))), sum(p <= LEVEL for p in numbers(rows, f"p {attack}")),
+            len(rows),
+        )  # fmt: skip
+
+    @classmethod
+    def pooled(cls, cells: list[Cell]) -> Cell:
+        """Return several corpora as one: promises are averaged, copies are added up."""
+        known = [cell.verify for cell in cells if cell.verify is not None]
+        plan_low, plan_high = np.mean([cell.plan for cell in cells], axis=0)
+        ends = np.mean(known, axis=0) if len(known) == len(cells) else None
+        return cls(
+            float(np.mean([cell.fidelity for cell in cells])), (float(plan_low), float(plan_high)),
+            None if ends is None else (float(ends[0]), float(ends[1])), float(np.mean([cell.U for cell in cells])),
+            sum(cell.caught for cell in cells), sum(cell.trials for cell in cells),
+        )  # fmt: skip
+
+    def cells(self) -> list[str]:
+        low, high = clopper_pearson(self.caught, self.trials)
+        promises = {"plan": self.plan, "verify": self.verify}
+        missed = [who for who, ends in promises.items() if ends is not None and ends[0] > high]
+        return [
+            *("below its curve" if ends is None else f"{ends[0]:.2f} to {ends[1]:.2f}" for ends in promises.values()),
+            f"{self.U:.1f}, {self.caught} of {self.trials}", f"{low:.2f} to {high:.2f}",
+            f"promised too much: {', '.join(missed)}" if missed else "",
+        ]  # fmt: skip
+
+
 def table(log: Log, corpora: list[str], options: Any) -> str:
+    """Return a row for every kind of copy, over all corpora, and below it the rows of each corpus."""
     body = []
-    for name in corpora:
-        for width in options.widths:
-            for student in STUDENTS:
-                for kept in options.kept:
-                    body += [_row(log, name, width, student, kept, attack) for attack in ATTACKS]
+    for width, student, kept, attack in product(options.widths, STUDENTS, options.kept, ATTACKS):
+        found = {CORPORA[name]: Cell.of(log, name, width, student, kept, attack) for name in corpora}
+        for name, cell in ({"all": Cell.pooled(list(found.values()))} | found).items():
+            body.append([f"{student}, {width}", f"{kept:g}", attack, name, f"{cell.fidelity:.2f}", *cell.cells()])
     header = [
-        "corpus", "head, numbers seen", "fidelity (plain)", "kept", "copy", "`plan` promises", "`verify` promises",
+        "head, numbers seen", "kept", "copy", "corpus", "fidelity", "`plan` promises", "`verify` promises",
         "real: U, caught at 1e-3", "95 % interval", "",
     ]  # fmt: skip
     return markdown(header, body)
-
-
-def _row(log: Log, name: str, width: int, student: str, kept: float, attack: str) -> list[str]:
-    cell = {"corpus": name, "width": width, "student": student}
-    rows = log.of(kind="real", kept=kept, **cell)
-    (made,) = log.of(kind="plan", **cell)
-    share = next(one for one in made["outcomes"] if one["kept"] == kept)
-    share = share["rotated" if attack == "rotated" else "unrotated"]
-    fidelity = float(np.mean(numbers(rows, "fidelity")))
-    curves = log.of(kind="curve", corpus=name, kept=kept, axes=ATTACKS[attack])
-    read = [read_off(_power(curve), fidelity) for curve in curves]
-    verify = tuple(float(np.mean(ends)) for ends in zip(*read, strict=True))
-    caught = sum(p <= LEVEL for p in numbers(rows, f"p {attack}"))
-    low, high = clopper_pearson(caught, len(rows))
-    below = fidelity < min(min(curve["fidelities"]) for curve in curves)
-    missed = [who for who, least in (("plan", share["low"]), ("verify", verify[0])) if least > high]
-    return [
-        CORPORA[name], f"{student}, {width}", f"{fidelity:.2f} ({np.mean(numbers(rows, 'plain')):.2f})", f"{kept:g}",
-        attack, f"{share['low']:.2f} to {share['high']:.2f}",
-        "below its curve" if below else f"{verify[0]:.2f} to {verify[1]:.2f}",
-        f"{np.mean(numbers(rows, f'U {attack}')):.1f}, {caught} of {len(rows)}", f"{low:.2f} to {high:.2f}",
-        f"promised too much: {', '.join(missed)}" if missed else "",
-    ]  # fmt: skip
 
 
 def _power(row: Row) -> Power:

@@ -42,7 +42,8 @@ _MOST_TEXTS, _MOST_QUERIES, _LEAST_QUERIES = 20_000, 4_000, 100
 _RESCALED = 1000  # texts on which the carriers of another draw of hyperplanes are scaled
 _BLURS = (0.02, 30.0)
 _HALVINGS, _NEAR = 12, 0.005
-_WIDTHS, _USUAL_BLUR = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192), 0.5  # of narrow views
+_WIDTHS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192)  # numbers of narrow views
+_PUBLIC_BLUR = 1.5  # what a public encoder sees of a provider's vectors: all its numbers make a fidelity of about 0.65
 
 
 class PlanningCorpus:
@@ -253,8 +254,8 @@ def weakened(
     Parameters
     ----------
     narrow
-        First make the view as narrow as the fidelity allows: the stealer is linear in a few numbers that an encoder
-        gives it. Such a copy has few directions of its own, and carries less of a mark than its fidelity suggests.
+        Where the fidelity is below what a public encoder allows, first make the view as narrow as it may be: the
+        stealer is linear in a few numbers. Such a copy has few directions, and less of a mark than others as good.
     """
     chosen = rng.permutation(copies.bought)[: max(round(QUERY_SHARE * copies.bought), 1)]
     for seen in (SEEN, len(copies.components)):
@@ -280,7 +281,7 @@ def _narrowed(
     copies: GradedCopies, view: BlurredView, fidelity: float, chosen: Integers, rng: np.random.Generator
 ) -> Callable[[float], Floats]:
     """Return the view through the fewest random combinations of its features that allow the fidelity."""
-    usual = view.features(_USUAL_BLUR)
+    usual = view.features(_PUBLIC_BLUR)
     mixing = rng.standard_normal((usual.shape[1], max(_WIDTHS)), dtype=np.float32)
     for width in _WIDTHS:
         if copies.copy(usual @ mixing[:, :width], chosen).fidelity >= fidelity:
