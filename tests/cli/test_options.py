@@ -34,7 +34,7 @@ def verbs(renamed: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]
     suspect = ["--suspect", "wordllama", "--budget", "184", "--no-power", "--dry-run"]
     return {
         "keygen": ["keygen", *corpus, "--out", "other.rmkey", *SMALL, "--seed", "1"],
-        "plan": ["plan", *corpus, "--dimension=2", "--ratio=0.5", "--strength=0.3", "--keys=1", "--confirm=1"],
+        "plan": ["plan", *corpus, "--kept=0.9", "--no-tenants", "--queries=700", "--budget=500"],
         "verify": ["verify", "--key", "k.rmkey", *corpus, *suspect],
         "impact": ["impact", "--key", "k.rmkey", *corpus, "--most", "200"],
     }

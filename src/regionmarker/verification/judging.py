@@ -103,7 +103,7 @@ def _own_probes(
 
 
 def check_encoder(key: Key, encoder: Encoder) -> None:
-    """Refuse an encoder whose answers are not the key's clean embeddings: a marked one acquits every suspect."""
+    """Refuse an encoder whose answers are not the key's clean embeddings: with marked ones verdicts are wrong."""
     texts = key.pool.texts[:_RECHECKED]
     answers = encoder.encode(list(texts))
     if answers.shape[1] != key.width:
