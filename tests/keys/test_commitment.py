@@ -58,6 +58,8 @@ def test_the_public_salt_comes_later_and_changes_the_targets_only(key):
         salted.with_salt(b"another public randomness")
     with pytest.raises(InputError, match="at least 16 bytes"):
         key.with_salt(b"short")
+    with pytest.raises(InputError, match="the same as none"):  # HKDF pads its salt with zeros
+        key.with_salt(bytes(32))
 
 
 def test_a_part_can_be_opened_while_the_others_stay_closed(key):

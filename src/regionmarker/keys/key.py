@@ -98,6 +98,8 @@ class Key(Sealed):
             raise InputError("this key already has a public salt: a second one would change every target")
         if len(salt) < 16:
             raise InputError("the public salt must have at least 16 bytes")
+        if not any(salt):
+            raise InputError("a public salt of zero bytes alone is the same as none: give public randomness")
         return replace(self, salt=salt)
 
     def serving(self, tenants: Sequence[str] = ("",)) -> ServingKey:
