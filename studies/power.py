@@ -7,7 +7,7 @@ ReLU units) or linear, on all of its numbers or on few random combinations of th
 what a key serves, with targets of its own, and is judged by the whole of decoy-2, as it is and rotated. Beside the rate
 stands what `plan` promises for a thief of that fidelity, and what `verify` says of a run with that key, read off its
 curve. --features is a model, or a folder with CORPUS.npz: features `F` of the texts of rows `rows`. Interrupted, it
-goes on where it was.
+goes on where it was. --short-way compares the first-order judgement of simulated copies with decoy-2, and takes times.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ from regionmarker.keys.key import Key
 from regionmarker.marks.reduction import haar
 from regionmarker.measures import row_cosines
 from regionmarker.planning import Choices, Goals, PlanningCorpus, plan
+from regionmarker.verification.answers import Answers
 from regionmarker.verification.examination import laid_out
-from regionmarker.verification.power import Power, estimate_power
+from regionmarker.verification.graded_copies import PENALTY, GradedCopies
+from regionmarker.verification.judging import judge
+from regionmarker.verification.power import BLURS, HIDDEN, Power, estimate_power
 from regionmarker.verification.questions import plan_questions
 from regionmarker.verification.simulated_stealer import SimulatedStealer, Student
 from studies._study import CORPORA, Command, Log, Row, encoder_spec, markdown, numbers, provider_rows
+from studies.verdict import best
 
 PAGE = "docs/results/power.md"
 LEVEL = 1e-3
@@ -218,6 +222,52 @@ def _power(row: Row) -> Power:
     return Power(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
 
 
+def short_way(provider: Provider, options: Any) -> str:
+    """Judge the same simulated stealers with the same targets the short way and by decoy-2; take times."""
+    key, _ = provider.key(0, 0.8 if options.smoke else 0.93)
+    questions, mark = plan_questions(key, options.budget, seed=0), key.mark
+    asked = set(questions.probes.texts)
+    unasked = key.reservoir.embeddings[[text not in asked for text in key.reservoir.texts]]
+    clean, bought = questions.probes.embeddings, np.vstack([unasked, key.pool.embeddings])
+    copies, found = GradedCopies(mark, clean, bought, key.pool.embeddings), []
+    turn = haar(np.random.default_rng(0), key.width, key.width).astype(np.float32)
+    for number, blur in product(range(1 if options.smoke else 4), BLURS):
+        rng = np.random.default_rng([4, number, round(10 * blur)])
+        features = copies.view(HIDDEN[number % len(HIDDEN)], rng).features(blur)
+        chosen, redrawn = (
+            np.sort(rng.permutation(len(bought))[: len(bought) * 4 // 5]),
+            replace(key, master=Secret(rng.bytes(32))),
+        )
+        drawn = np.zeros(len(mark.weights), dtype=np.int64)
+        drawn[mark.settings.places("provider")] = redrawn.provider_targets()
+        drawn[mark.settings.places("tenants")] = redrawn.tenant_targets("")
+        copy, rows = copies.copy(features, chosen), len(clean) + chosen
+        stealer = SimulatedStealer(features, rows, Student.drawn(features[rows], key.width, 0, rng), PENALTY)
+        answers = stealer.steal(RegionMarker.from_key(redrawn).transform(bought[chosen]))(np.arange(len(clean)))
+        for matched, said in ((True, answers), (False, answers @ turn)):
+            examination = laid_out(key, questions, lambda _texts, said=said: said)
+            U = examination.test(examination.scores()).totals(np.array([redrawn.provider_targets()]))[0]
+            found.append((matched, copies.totals(copy, [drawn], LEVEL, matched)[0][0], U))
+    lines = []
+    for matched, axes, said in ((True, "matched", clean), (False, "unknown", clean @ turn)):
+        short, whole = np.array([row[1:] for row in found if row[0] == matched]).T
+        answers = Answers("a copy", questions.probes.texts, said)
+        power, judged, bare = (
+            best(5, work)[0]
+            for work in (
+                partial(estimate_power, key, questions, LEVEL, axes=axes, seed=0), partial(judge, key, answers),
+                partial(judge, key, answers, power=False),
+            )
+        )  # fmt: skip
+        lines.append(
+            f"axes {axes}: U {whole.min():.1f} to {whole.max():.1f}; short way less statistic "
+            f"{np.mean(short - whole):.2f} ± {np.std(short - whole):.2f}, "
+            f"correlation {np.corrcoef(short, whole)[0, 1]:.3f}, {len(short)} copies; "
+            f"power {power:.2f} s, verdict {judged:.2f} s, without power {bare:.2f} s"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     smoke = {
         "features": "wordllama", "corpora": ["sst2"], "keys": 1, "draws": 1, "kept": [0.8], "widths": [128, 32],
@@ -233,9 +283,15 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=3000, help="texts that stealers buy from")
     parser.add_argument("--budget", type=int, default=3000, help="texts that are asked")
     parser.add_argument("--work", type=Path, help="the folder of finished rows")
+    parser.add_argument("--short-way", action="store_true", help="compare the short way with the statistic instead")
     given = parser.read()
     if given.features is None:
         parser.error("name the public encoder that the stealer starts from: --features MODEL")
+    if given.short_way or given.smoke:
+        for name in given.corpora:
+            print(f"{CORPORA[name]}\n{short_way(Provider.read(given.data_dir, name, given), given)}")
+    if given.short_way:
+        return
     log = Log((given.work or Path("power-rows")) / "rows.jsonl", quiet=given.smoke)
     for name in given.corpora:
         provider = Provider.read(given.data_dir, name, given)

@@ -76,6 +76,12 @@ def test_a_fidelity_that_cannot_be_met_is_said(corpus: Path, capsys: Any) -> Non
     assert "would you catch it" in shown
 
 
+def test_a_promise_that_did_not_hold_for_poor_copies_says_so(corpus: Path, capsys: Any) -> None:
+    poor, good = (run(capsys, "plan", "--corpus", corpus, *QUICK, "--fidelity", wanted) for wanted in ("0.3", "0.6"))
+    assert "Below a fidelity of 0.4 the table promises too much" in " ".join(poor[2].split())
+    assert "promises too much" not in good[2]
+
+
 def test_mistakes_are_one_sentence(corpus: Path, tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "few.txt").write_text("one\ntwo\n")
     for arguments, message in (

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from regionmarker.planning import Outcome, Plan
     from regionmarker.verification.power import CaughtShare
 
+_POOR = 0.4  # where real copies were caught less often than promised
 _TRIALS, _PLAN, _FIGURE = "trials.jsonl", "plan.json", "plan.svg"
 
 
@@ -137,6 +138,11 @@ def _show(found: Plan, line: str) -> None:
         stderr.print(
             f"\nFidelity {goals.fidelity:g} could not be met: from {found.queries} queries the simulated thief reaches "
             f"{found.fidelity:.2f}, and this is what the table is about. Give more with --queries, or a larger corpus."
+        )
+    if found.fidelity < _POOR:
+        stderr.print(
+            f"\nBelow a fidelity of {_POOR:g} the table promises too much for linear copies that are not rotated: see "
+            "docs/results/power.md."
         )
     print_result(
         {
