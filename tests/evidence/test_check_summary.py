@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.evidence_case import lie
 
-from regionmarker.evidence import check_evidence
+from regionmarker.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("quick_report")
 
@@ -24,7 +24,6 @@ VERDICT_LIES = {
     "judged_at": 0.04,
     "outcome": "no evidence",
     "key_id": "00" * 8,
-    "statistic": "decoy-2",
     "disclosure": "court",
 }
 
@@ -60,15 +59,23 @@ def test_lies_about_the_power_are_found(own_copy):
 
 def test_what_is_caught_rests_on_the_lower_end_of_the_interval(own_copy):
     bundle = own_copy("summary")
-    honest = {"low": [0.1, 0.5, 0.95], "high": [0.6, 1.0, 1.0], "sets": 6, "axes": "matched"}
+    honest = {"low": [0.1, 0.5, 0.95], "high": [0.6, 1.0, 1.0], "sets": 6}
     assert lie(bundle, "verdict.json", lambda verdict: verdict["power"].update(honest, caught=0.8)) is None
     assert "power" in str(lie(bundle, "verdict.json", lambda verdict: verdict["power"].update(caught=0.6)))
     outside = {"caught": 0.8, "high": [0.2, 1.0, 1.0]}
     assert "interval" in str(lie(bundle, "verdict.json", lambda verdict: verdict["power"].update(outside)))
 
 
-def test_a_laxer_level_than_the_committed_one_is_said(verdict_on, answer_as, tmp_path):
+def test_a_level_that_differs_from_the_commitment_fails(own_copy):
+    bundle = own_copy("summary")
+    for level in (0.999, 0.0001):
+        judged = {"level": level, "judged_at": level}
+        failure = lie(bundle, "verdict.json", lambda verdict, judged=judged: verdict.update(judged))
+        assert failure == f"verdict.json: the level is {level:g}, but 0.001 was committed to"
+
+
+def test_evidence_is_given_at_the_committed_level_alone(verdict_on, answer_as, tmp_path):
     lax = verdict_on(answer_as(guilty=False), level=0.05)
-    report = check_evidence(lax.save(tmp_path / "lax"))
-    assert report.ok
-    assert any("laxer than the committed 0.001" in check.detail for check in report.checks)
+    with pytest.raises(InputError, match=r"judged at level 0\.05, but the key is committed to 0\.001"):
+        lax.save(tmp_path / "lax")
+    assert list(tmp_path.iterdir()) == []

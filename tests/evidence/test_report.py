@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from tests.support.browser import browsing
 
 from regionmarker.evidence.disclosure import disclose
 from regionmarker.evidence.report import odds, render_report
@@ -80,11 +81,11 @@ def test_it_says_what_it_must(html, verdict):
         verdict.answers_digest,
     ):
         assert part in words
-    level = re.search(r"level (\w+)", words).group(1)
-    assert ("Where the probes lie" in words) == (level != "summary")
-    assert ("Which tenant" in words) == (level == "court")
-    assert ("So is the key" in words) == (level == "court")
-    assert ("Exact cosines are left out" in words) == (level == "summary")
+    disclosure = re.search(r"disclosure (\w+)", words).group(1)
+    assert ("Where the probes lie" in words) == (disclosure != "summary")
+    assert ("Which tenant" in words) == (disclosure == "court")
+    assert ("So is the key" in words) == (disclosure == "court")
+    assert ("Exact cosines are left out" in words) == (disclosure == "summary")
 
 
 def test_the_other_outcomes(verdict_on, answer_as):
@@ -99,7 +100,7 @@ def test_the_other_outcomes(verdict_on, answer_as):
 
 
 def test_the_other_keys_of_a_ring_are_named(verdict):
-    found = replace(verdict, other_keys=(OtherKey("ab" * 8, 0.25, 1, 0.5, False),))
+    found = replace(verdict, other_keys=(OtherKey("ab" * 8, 0.25, 1, 0.5, False, "cd" * 32),))
     words = " ".join(" ".join(Page(render_report(disclose(found, "summary"))).text).split())
     assert "2 keys of one ring judged the same answers" in words
     assert f"{'ab' * 8} p = 0.25, corrected 0.5" in words
@@ -178,3 +179,12 @@ def test_the_policy_stops_what_somebody_adds(saved, chromium, tmp_path):
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_it_fits_a_phone(saved, program, tmp_path):
+    with browsing(program("chromium"), tmp_path / "profile") as browser:
+        for width in (390, 1280):
+            browser.resize(width, 900)
+            for name, bundle in saved.items():
+                browser.open((bundle / "report.html").as_uri(), "document.querySelector('h1')")
+                assert browser.sticks_out() == [], (width, name)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from regionmarker.evidence import check_evidence
-from regionmarker.evidence.bundle import MANIFEST, manifest_of, plain_json, plain_lines, read_bundle
+from regionmarker.evidence.bundle import MANIFEST, manifest_of, read_bundle
+from regionmarker.evidence.fields import written
 
 
 @pytest.mark.parametrize("level", ["summary", "expert", "court"])
@@ -40,7 +41,7 @@ def rewritten(bundle, tmp_path, name, change):
     lines = name.endswith(".jsonl")
     document = [json.loads(line) for line in files[name].splitlines()] if lines else json.loads(files[name])
     change(document)
-    files[name] = plain_lines(document) if lines else plain_json(document)
+    files[name] = written(name, document)
     (target / name).write_bytes(files[name])
     level = read_bundle(target).disclosure
     listed = {file: content for file, content in files.items() if file != MANIFEST}

@@ -10,6 +10,7 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import cache
 from io import BytesIO
 from itertools import pairwise
@@ -24,12 +25,16 @@ from regionmarker.bulk.manifest import Entry, JobFile, KeyLabel, write_manifest
 from regionmarker.crypto.envelope import Kind, Opener, UnreadableError, open_envelope
 from regionmarker.crypto.secret import Secret
 from regionmarker.errors import RegionMarkerError
+from regionmarker.evidence.beacon import read_round
 from regionmarker.evidence.bundle import MANIFEST, SIGNATURE, SIGNER, manifest_of
 from regionmarker.evidence.check import check_evidence
-from regionmarker.gateway.dialects.openai import read_request
+from regionmarker.evidence.statement import read_fields, wanted_round
+from regionmarker.evidence.transparency_log import check_log_entry
+from regionmarker.gateway.dialects.openapi import DIALECTS
 from regionmarker.gateway.errors import ApiError
 from regionmarker.gateway.upstreams.answer_reader import AnswerReader
 from regionmarker.keys.file_format import load_ring, load_serving
+from regionmarker.verification.ledger import LookLines
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CORPORA = Path(__file__).with_name("corpora")
@@ -64,13 +69,16 @@ def _read_answer(pieces: list[bytes], count: int, width: int) -> list[bytes] | s
 
 
 def request(data: bytes) -> None:
-    """A client's request."""
-    try:
-        found = read_request(data)
-    except ApiError:
-        return
-    assert found.inputs
-    assert all(found.inputs)
+    """A client's request, in every dialect."""
+    for dialect in DIALECTS:
+        try:
+            found = dialect.read_request(data)
+        except ApiError as error:
+            json.loads(dialect.error_body(error))
+            continue
+        assert found.inputs
+        assert all(found.inputs)
+        assert found.formats
 
 
 def key(data: bytes) -> None:
@@ -173,8 +181,34 @@ def _job() -> tuple[JobPaths, Job]:
     return JobPaths.of(job), job
 
 
+def proof(data: bytes) -> None:
+    """What vouches for a key: a statement, a beacon's round, an entry on a log, a ledger of looks."""
+    if not data:
+        return
+    way, rest = data[0] % 4, data[1:]
+    try:
+        if way == 0:
+            document = read_fields(rest)
+            wanted_round(document, datetime(2026, 1, 2, tzinfo=UTC))
+        elif way == 1:
+            number, signature = read_round(rest, "round.json")
+            assert type(number) is int
+            assert isinstance(signature, bytes)
+        elif way == 2:
+            statement = (CORPORA / "proof" / "statement").read_bytes()[1:]
+            entry = check_log_entry(rest, statement, json.loads(statement)["log_key"].encode())
+            entry.time.astimezone(UTC)
+        else:
+            ledger = LookLines(rest, "ledger.jsonl")
+            json.dumps(ledger.looks)
+            ledger.look("ab", "cd")
+    except RegionMarkerError:
+        return
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "answer": answer, "request": request, "key": key, "bundle": bundle, "manifest": manifest,
+    "proof": proof,
 }  # fmt: skip
 
 
@@ -206,6 +240,8 @@ _SEEDS = {
     "request": [
         _json({"model": "m", "input": ["one", "two"], "encoding_format": "base64", "dimensions": 8, "user": "u"}),
         _json({"model": "m", "input": [[1, 2], [3]]}),
+        _json({"model": "m", "texts": ["one"], "embedding_types": ["int8", "base64"], "input_type": "clustering"}),
+        _json({"model": "m", "input": ["one"], "keep_alive": "5m", "options": {}, "truncate": True, "dimensions": 8}),
     ],
     "manifest": [
         _json(_ENTRY),

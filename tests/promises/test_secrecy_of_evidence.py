@@ -15,8 +15,8 @@ from regionmarker.keys.commitment import PARTS, SCHEMES, blinding, content
 
 VERDICT_FIELDS = {
     "answers_digest", "asked", "axes", "created", "disclosure", "floor", "inputs_digest", "judged_at", "key_id",
-    "level", "look", "missing", "notes", "other_keys", "outcome", "p_value", "paper", "power", "probes",
-    "scores_digest", "statistic", "suspect", "total",
+    "ledger", "level", "look", "missing", "notes", "other_keys", "outcome", "p_value", "paper", "power", "probes",
+    "scores_digest", "statistic", "suspect", "total", "unasked",
 }  # fmt: skip
 SCORES_FIELDS = {"lists", "null", "observed", "paper_deciles", "pool", "regions", "step", "unanswered"}
 

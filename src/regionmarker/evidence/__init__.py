@@ -7,14 +7,26 @@ signature.py     who vouches for it; timestamp.py since when it exists
 save.py          all of that, from a verdict
 check.py         first that nothing was changed, then the table of checks of each level that the bundle shows:
                  check_summary.py, check_expert.py, check_court.py
+check_ledger.py  that no look was removed from the ledger since a bundle was made
 replay.py        asks the suspect again
 """
 
 from __future__ import annotations
 
 from regionmarker.evidence.check import Check, CheckReport, check_evidence
+from regionmarker.evidence.check_ledger import LedgerReport, check_ledger
 from regionmarker.evidence.replay import Replay, replay_evidence
 from regionmarker.evidence.save import save_evidence
 from regionmarker.evidence.signature import Signer
 
-__all__ = ["Check", "CheckReport", "Replay", "Signer", "check_evidence", "replay_evidence", "save_evidence"]
+__all__ = [
+    "Check",
+    "CheckReport",
+    "LedgerReport",
+    "Replay",
+    "Signer",
+    "check_evidence",
+    "check_ledger",
+    "replay_evidence",
+    "save_evidence",
+]

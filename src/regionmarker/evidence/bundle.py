@@ -1,7 +1,7 @@
 """A bundle of evidence: a directory of files, or a zip of the same, under a manifest of their digests.
 
 A bundle is whole or not there: it is written beside its place and renamed. The manifest covers every file but itself,
-its signature and its time stamp.
+its signature and its time stamp. What every file holds: docs/reference/evidence-format.md.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from regionmarker._version import __version__
 from regionmarker.crypto.secret import OWNER_ONLY, Sealed
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.evidence.signature import Signer
 from regionmarker.files import atomic_path
 
-FORMAT = "regionmarker evidence 1"
+FORMAT = "regionmarker evidence 2"
+FIRST_FORMAT = "regionmarker evidence 1"  # of version 0.1.0
 SUMMARY, EXPERT, COURT = DISCLOSURES = ("summary", "expert", "court")
 MANIFEST, SIGNATURE, SIGNER = "manifest.json", "manifest.sig", "signer.pem"
 REQUEST, TOKEN = "timestamp.tsq", "timestamp.tsr"
@@ -49,18 +52,28 @@ class Bundle(Sealed):
         return self.files[name]
 
     def json(self, name: str) -> Any:
-        return _parsed(name, self.read(name))
+        return parsed(name, self.read(name))
 
     def lines(self, name: str) -> list[Any]:
-        return [_parsed(name, line) for line in self.read(name).splitlines()]
+        return [parsed(name, line) for line in self.read(name).splitlines()]
 
     @property
     def disclosure(self) -> str:
         manifest = self.json(MANIFEST)
         found = manifest.get("level") if isinstance(manifest, dict) else None
         if found not in DISCLOSURES:
-            raise InputError(f"{MANIFEST} names no known level of disclosure")
+            raise InputError(f"{MANIFEST} names no known disclosure")
         return str(found)
+
+    @property
+    def is_first_format(self) -> bool:
+        """Whether version 0.1.0 wrote the bundle, or someone who would have us believe so."""
+        return bool(self.json(MANIFEST)["format"] == FIRST_FORMAT)
+
+    @property
+    def written_by(self) -> dict[str, str]:
+        """What wrote the bundle, by its own account: names of programs and their versions."""
+        return {} if self.is_first_format else dict(self.json(MANIFEST)["written_by"])
 
 
 def need(condition: bool, complaint: str) -> None:
@@ -69,10 +82,20 @@ def need(condition: bool, complaint: str) -> None:
         raise InputError(complaint)
 
 
-def manifest_of(disclosure: str, files: Mapping[str, bytes]) -> bytes:
-    """Return the manifest: one spelling only, so that signing its bytes signs its meaning."""
+def manifest_of(disclosure: str, files: Mapping[str, bytes], written_by: Mapping[str, str] | None = None) -> bytes:
+    """Return the manifest: one spelling only, so that signing its bytes signs its meaning.
+
+    ``written_by`` is our own unless given; an empty one makes a manifest of the first format.
+    """
     digests = {name: sha256(files[name]).hexdigest() for name in files}
-    return plain_json({"format": FORMAT, "level": disclosure, "files": digests})
+    by = our_versions() if written_by is None else dict(written_by)
+    about: dict[str, object] = {"format": FORMAT, "written_by": by} if by else {"format": FIRST_FORMAT}
+    return plain_json({**about, "level": disclosure, "files": digests})
+
+
+def our_versions() -> dict[str, str]:
+    """Return what decides the bytes of a report: this program and the one that draws its pictures."""
+    return {"regionmarker": __version__, "matplotlib": version("matplotlib")}
 
 
 def plain_json(document: object) -> bytes:
@@ -228,8 +251,13 @@ def _write_new(path: Path, content: bytes, mode: int) -> None:
         os.close(descriptor)
 
 
-def _parsed(name: str, content: bytes) -> Any:
+def parsed(name: str, content: bytes) -> Any:
+    """Return what JSON says, or complain of the file."""
     try:
-        return json.loads(content)
+        return json.loads(content, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise InputError(f"{name} is damaged: it cannot be read") from None
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is no number that a bundle holds")

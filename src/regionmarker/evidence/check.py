@@ -1,4 +1,4 @@
-"""Check a bundle offline: recompute all that its level of disclosure allows.
+"""Check a bundle offline: recompute all that its level of disclosure allows, and name the rest as the claimant's word.
 
 First that nothing was changed (digests, signature, time stamp); only then what the numbers say. Nothing here believes a
 number of the bundle that it can compute, and nothing needs the key.
@@ -15,8 +15,10 @@ from regionmarker.errors import InputError, MissingExtraError
 from regionmarker.evidence import check_court, check_expert, check_summary
 from regionmarker.evidence.bundle import (
     DISCLOSURES,
+    FIRST_FORMAT,
     FORMAT,
     MANIFEST,
+    REQUEST,
     SIGNATURE,
     SIGNER,
     TOKEN,
@@ -26,9 +28,15 @@ from regionmarker.evidence.bundle import (
     need,
     read_bundle,
 )
-from regionmarker.evidence.check_summary import CheckRow
+from regionmarker.evidence.check_report import check_report
+from regionmarker.evidence.check_summary import ABSENT, FAILED, OK, UNEXPECTED, CheckRow, Finding
+from regionmarker.evidence.claimant import Word, claimants_words
+from regionmarker.evidence.fields import REPORT, STATEMENT, check_fields
 from regionmarker.evidence.score_forms import VERDICT
 from regionmarker.evidence.signature import check_signature, public_name
+from regionmarker.evidence.statement import Draw, check_draw
+from regionmarker.html_table import html_table
+from regionmarker.keys.commitment import COMMITMENT
 
 TABLES = (check_summary.CHECKS, check_expert.CHECKS, check_court.CHECKS)
 """What each level of disclosure adds to the checks of the one before it."""
@@ -36,11 +44,27 @@ TABLES = (check_summary.CHECKS, check_expert.CHECKS, check_court.CHECKS)
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at; ``detail`` says what was found, or what is wrong."""
+    """One thing that was looked at.
+
+    Attributes
+    ----------
+    status
+        "ok"; "failed"; "absent" where a bundle lacks what would vouch for it; "unexpected" where nobody has named who
+        vouches, or somebody else does.
+    detail
+        What was found, or what is wrong.
+    fails
+        Whether the bundle is refused: always where it failed, else where whoever checks has asked for more.
+    """
 
     name: str
-    ok: bool
+    status: str
     detail: str
+    fails: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.status == OK
 
 
 @dataclass(frozen=True)
@@ -50,7 +74,13 @@ class CheckReport:
     Attributes
     ----------
     checks
-        In the order in which they were made. After a broken digest or signature no others follow.
+        In the order in which they were made. After a broken digest, signature or field no others follow.
+    outcome, p_value
+        As the bundle states them: they mean nothing where a check failed.
+    cautions
+        What a reader has to know besides the numbers, said again from the bundle and not taken from it.
+    words
+        What stays the claimant's word; everything else was recomputed and compared.
     """
 
     path: str
@@ -58,21 +88,60 @@ class CheckReport:
     outcome: str
     p_value: float | None
     checks: tuple[Check, ...]
+    cautions: tuple[str, ...] = ()
+    words: tuple[Word, ...] = ()
 
     @property
     def ok(self) -> bool:
-        return all(check.ok for check in self.checks)
+        return not any(check.fails for check in self.checks)
 
     @property
     def failure(self) -> str | None:
         """What is wrong, in one sentence; None where nothing is."""
-        return next((check.detail for check in self.checks if not check.ok), None)
+        return next((check.detail for check in self.checks if check.fails), None)
 
     def to_dict(self) -> dict[str, object]:
-        return {**asdict(self), "ok": self.ok, "failure": self.failure}
+        checks = [{**asdict(check), "ok": check.ok} for check in self.checks]
+        return {**asdict(self), "checks": checks, "ok": self.ok, "failure": self.failure}
+
+    def _repr_html_(self) -> str:
+        rows = [(check.name, check.status, check.detail) for check in self.checks]
+        title = f"{self.path}: nothing is wrong" if self.ok else f"{self.path}: {self.failure}"
+        return html_table(
+            ("check", "", "what was found"), rows, title=title, colour="#2e7d4f" if self.ok else "#b3261e"
+        )
 
 
-def check_evidence(path: str | Path, *, signer: bytes | None = None, authority: Sequence[Path] = ()) -> CheckReport:
+@dataclass(frozen=True)
+class Expected:
+    """What whoever checks knows from elsewhere.
+
+    Attributes
+    ----------
+    signer
+        The public key (PEM) that must have signed the bundle.
+    authority
+        PEM files of the time-stamping authority's certificates.
+    log_key
+        The public key (PEM) of the transparency log.
+    commitment
+        The commitment as it was published, in hexadecimal digits.
+    """
+
+    signer: bytes | None = None
+    authority: tuple[Path, ...] = ()
+    log_key: bytes | None = None
+    commitment: str | None = None
+
+
+def check_evidence(
+    path: str | Path,
+    *,
+    signer: bytes | None = None,
+    authority: Sequence[Path] = (),
+    log_key: bytes | None = None,
+    commitment: str | None = None,
+) -> CheckReport:
     """Recompute, offline, all that a bundle's level allows.
 
     Parameters
@@ -83,30 +152,54 @@ def check_evidence(path: str | Path, *, signer: bytes | None = None, authority: 
         The public key (PEM) that must have signed it, as the claimant published it elsewhere.
     authority
         PEM files of the time-stamping authority's certificates.
+    log_key
+        The public key (PEM) of the transparency log that the statement must stand on.
+    commitment
+        The commitment that was published, in hexadecimal digits.
 
     Returns
     -------
     CheckReport
     """
-    bundle = read_bundle(path)
-    checks = check_integrity(bundle, signer, authority)
-    if not all(check.ok for check in checks):
+    bundle, expected = read_bundle(path), Expected(signer, tuple(authority), log_key, commitment)
+    checks = check_integrity(bundle, expected)
+    checks += [] if _refused(checks) else _made((CheckRow("fields", VERDICT, check_fields),), bundle)
+    if _refused(checks):
         return CheckReport(str(path), "", "", None, tuple(checks))
-    verdict = bundle.json(VERDICT)
     for table in TABLES[: DISCLOSURES.index(bundle.disclosure) + 1]:
         checks += _made(table, bundle)
-    outcome, p_value = (verdict.get(name) if isinstance(verdict, dict) else None for name in ("outcome", "p_value"))
-    return CheckReport(str(path), bundle.disclosure, str(outcome), p_value, tuple(checks))
+    draw, found = _draw(bundle, expected)
+    checks.append(found)
+    said = (CheckRow("cautions", VERDICT, lambda given: check_summary.check_cautions(given, draw)),)
+    checks += _made(said, bundle)
+    if not _refused(checks):  # the slowest check comes last
+        checks += _made((CheckRow("report", REPORT, check_report),), bundle)
+    verdict = bundle.json(VERDICT)
+    if _refused(checks):
+        return CheckReport(str(path), bundle.disclosure, verdict["outcome"], verdict["p_value"], tuple(checks))
+    words = claimants_words(
+        bundle, signer=signer is not None, authority=bool(authority), log=log_key is not None,
+        commitment=commitment is not None,
+    )  # fmt: skip
+    cautions = check_summary.cautions_of(bundle, None if draw is None else draw.caution)
+    return CheckReport(
+        str(path), bundle.disclosure, verdict["outcome"], verdict["p_value"], tuple(checks), cautions, tuple(words)
+    )
 
 
-def check_integrity(bundle: Bundle, signer: bytes | None = None, authority: Sequence[Path] = ()) -> list[Check]:
+def check_integrity(bundle: Bundle, expected: Expected | None = None) -> list[Check]:
     """Check that nothing was changed since the bundle was written."""
+    known = expected or Expected()
     table = (
-        CheckRow("signature", SIGNATURE, lambda given: _signature(given, signer)),
+        CheckRow("signature", SIGNATURE, lambda given: _signature(given, known)),
         CheckRow("files", MANIFEST, _files),
-        CheckRow("time stamp", TOKEN, lambda given: _time_stamp(given, authority)),
+        CheckRow("time stamp", TOKEN, lambda given: _time_stamp(given, known)),
     )
     return _made(table, bundle)
+
+
+def _refused(checks: Sequence[Check]) -> bool:
+    return any(check.fails for check in checks)
 
 
 def _made(table: Sequence[CheckRow], bundle: Bundle) -> list[Check]:
@@ -116,20 +209,27 @@ def _made(table: Sequence[CheckRow], bundle: Bundle) -> list[Check]:
         if row.optional and row.file not in bundle.files:
             continue
         try:
-            made.append(Check(row.name, True, row.look(bundle)))
+            found = row.look(bundle)
+            made.append(Check(row.name, OK, found) if isinstance(found, str) else Check(row.name, *found))
         except (InputError, MissingExtraError) as error:
-            made.append(Check(row.name, False, str(error)))
+            made.append(Check(row.name, FAILED, str(error), fails=True))
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError):
             damaged = f"{row.file} is damaged: a value is missing or is not what it should be"
-            made.append(Check(row.name, False, damaged))
-        if row.needed and not made[-1].ok:
+            made.append(Check(row.name, FAILED, damaged, fails=True))
+        if row.needed and made[-1].fails:
             break
     return made
 
 
 def _files(bundle: Bundle) -> str:
     manifest = bundle.json(MANIFEST)
-    need(manifest["format"] == FORMAT, f"{MANIFEST} has the format {manifest['format']!r}, not {FORMAT!r}")
+    known = manifest["format"] in (FORMAT, FIRST_FORMAT)
+    need(known, f"{MANIFEST} has the format {manifest['format']!r}, not {FORMAT!r}")
+    by = bundle.written_by
+    right = bundle.is_first_format or (
+        sorted(by) == ["matplotlib", "regionmarker"] and set(map(type, by.values())) == {str}
+    )
+    need(right, f"{MANIFEST} does not say which versions wrote it")
     listed: dict[str, str] = manifest["files"]
     for name in sorted(listed):
         need(
@@ -138,27 +238,65 @@ def _files(bundle: Bundle) -> str:
         )
     for name in sorted(bundle.files):
         need(name in listed or name in UNLISTED, f"{name} does not belong to the bundle: the manifest does not list it")
-    plain = manifest_of(bundle.disclosure, {name: bundle.files[name] for name in listed})
+    plain = manifest_of(bundle.disclosure, {name: bundle.files[name] for name in listed}, by)
     need(plain == bundle.files[MANIFEST], f"{MANIFEST} was changed: it is not written as a manifest is")
     return f"{len(listed)} files have the digests of the manifest"
 
 
-def _signature(bundle: Bundle, expected: bytes | None) -> str:
+def _signature(bundle: Bundle, known: Expected) -> str | Finding:
     if SIGNATURE not in bundle.files and SIGNER not in bundle.files:
-        need(expected is None, f"{SIGNATURE} is missing: the bundle is not signed, but a signer is expected")
-        return "not signed: anyone may have written this"
+        if known.signer is None:
+            return Finding(ABSENT, "not signed: anyone may have written this")
+        missing = f"{SIGNATURE} is missing: the bundle is not signed, but a signer is expected"
+        return Finding(ABSENT, missing, fails=True)
     name = check_signature(bundle.read(SIGNER), bundle.read(SIGNATURE), bundle.read(MANIFEST))
-    if expected is None:
-        return f"signed by {name}: compare with what the claimant has published"
-    need(name == public_name(expected), f"{SIGNER}: the bundle is signed by {name}, not by the expected signer")
+    if known.signer is None:
+        return Finding(UNEXPECTED, f"signed by {name}, whom nobody has named: compare with what the claimant published")
+    if name != public_name(known.signer):
+        other = f"{SIGNER}: the bundle is signed by {name}, not by the expected signer"
+        return Finding(UNEXPECTED, other, fails=True)
     return f"signed by the expected signer, {name}"
 
 
-def _time_stamp(bundle: Bundle, authority: Sequence[Path]) -> str:
+def _time_stamp(bundle: Bundle, known: Expected) -> str | Finding:
+    if REQUEST in bundle.files:
+        from regionmarker.evidence.timestamp import check_request
+
+        check_request(bundle.read(REQUEST), bundle.read(MANIFEST))
     if TOKEN not in bundle.files:
-        need(not authority, f"{TOKEN} is missing: the bundle has no time stamp")
-        return "none"
+        if not known.authority:
+            return Finding(ABSENT, "none: when the bundle was made is the claimant's word")
+        return Finding(ABSENT, f"{TOKEN} is missing: the bundle has no time stamp", fails=True)
     from regionmarker.evidence.timestamp import check_token
 
-    time = check_token(bundle.read(TOKEN), bundle.read(MANIFEST), authority)
-    return f"{time}, " + ("by the given authority" if authority else "authority not checked: give its certificate")
+    time = check_token(bundle.read(TOKEN), bundle.read(MANIFEST), known.authority)
+    if not known.authority:
+        return Finding(UNEXPECTED, f"{time}, authority not checked: give its certificate")
+    return f"{time}, by the given authority"
+
+
+def _draw(bundle: Bundle, known: Expected) -> tuple[Draw | None, Check]:
+    """See whether a statement shows that the salt was not chosen, and that the commitment is the published one."""
+    name, document = "draw of the salt", bundle.json(COMMITMENT)
+    if known.commitment is not None and known.commitment != document["commitment"]:
+        other = f"{COMMITMENT}: the commitment is {document['commitment']}, not the published one"
+        return None, Check(name, UNEXPECTED, other, fails=True)
+    if STATEMENT not in bundle.files:
+        lacking = "no statement names a beacon" if document["salt"] else "no salt"
+        if known.log_key is not None:
+            return None, Check(name, ABSENT, f"{STATEMENT} is missing: nothing is on a log", fails=True)
+        return None, Check(name, ABSENT, f"{lacking}: that the targets were drawn honestly is the claimant's word")
+    signer = public_name(bundle.files[SIGNER]) if SIGNER in bundle.files else None
+    try:
+        draw = check_draw(bundle.files, document, signer, authority=known.authority, log_key=known.log_key)
+    except (InputError, MissingExtraError) as error:
+        return None, Check(name, FAILED, str(error), fails=True)
+    if known.log_key is not None and draw.entry is None:
+        return draw, Check(name, ABSENT, f"{STATEMENT} is not on a log: a time stamp alone is no log", fails=True)
+    by = "the time stamp" if draw.entry is None else f"entry {draw.entry.index} of the log {draw.entry.log[:16]}"
+    detail = f"the salt is round {draw.round}, the first after {by} of {draw.time.isoformat()} and the delay"
+    if not draw.is_trusted:
+        return draw, Check(
+            name, UNEXPECTED, f"{detail}; but nobody has named the authority, or the log, behind that time"
+        )
+    return draw, Check(name, OK, detail)

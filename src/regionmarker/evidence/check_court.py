@@ -14,21 +14,26 @@ from regionmarker.corpus import TextSet
 from regionmarker.evidence.bundle import COURT, Bundle, need
 from regionmarker.evidence.check_expert import stored_answers, stored_scores
 from regionmarker.evidence.check_summary import CheckRow
-from regionmarker.evidence.disclosure import OPENED, OWN_PROBES, PROBES, TRACES
+from regionmarker.evidence.disclosure import OPENED, coarse, cosines, probe_map
+from regionmarker.evidence.fields import OWN_PROBES, PROBES
 from regionmarker.evidence.score_forms import POOL, SCORES, VERDICT
+from regionmarker.evidence.traces import TRACES, check_assignments, stored_traces
 from regionmarker.keys.commitment import COMMITMENT, OpenedParts, blinding, commit
 from regionmarker.keys.key import Key
 from regionmarker.marks.graded import carriers_planes
 from regionmarker.marks.regions import RegionMark, draw_regions
 from regionmarker.verification.answers import Answers
-from regionmarker.verification.examination import Examination, examine, laid_out
+from regionmarker.verification.examination import Examination, laid_out
 from regionmarker.verification.graded_examination import GradedExamination
+from regionmarker.verification.judging import check_own_probes, inputs_digest
 from regionmarker.verification.list_test import ListTest
-from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions
+from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions, regroup
 from regionmarker.verification.tracing import trace
+from regionmarker.verification.verdict import outcome_of
 
 TOLERANCE = 0.01
 """How far scores may differ between processors, in standard deviations over the pool; measured: 1e-5."""
+_MOST_SUMMED = 8  # a total adds up a few scores, each rounded to a step
 
 
 def _opened_key(bundle: Bundle) -> Key:
@@ -71,7 +76,10 @@ def _draw(bundle: Bundle) -> str:
 
 def _from_scratch(bundle: Bundle) -> str:
     key, answers, own = _opened_key(bundle), stored_answers(bundle), _own_probes(bundle)
-    examination = examine(key, answers, own)
+    # Not refused where pool answers are missing, as 0.1.0 allowed: the p-value's check says what that is worth.
+    if own is not None:
+        check_own_probes((key,), own)
+    examination = laid_out(key, regroup(key, answers.texts, own), answers.lookup)
     _check_groups(examination, bundle.lines(PROBES))
     z, again = stored_scores(bundle)[0], examination.scores()
     need(z.shape == again.shape, f"{POOL}: there are other scores than the answers give")
@@ -83,8 +91,44 @@ def _from_scratch(bundle: Bundle) -> str:
         same = np.allclose(bundle.json(SCORES)["weights"], test.weights)
         need(bool(same), f"{SCORES}: the weights are not the mark's")
     p_value = test.p_value(key.provider_targets())
+    verdict = bundle.json(VERDICT)
+    enough = verdict["power"] is None or verdict["power"]["enough"]
+    again_outcome = outcome_of(p_value, verdict["judged_at"], enough=enough)
+    need(
+        again_outcome == verdict["outcome"],
+        f"{VERDICT}: from scratch p is {p_value:g}, and the outcome {again_outcome!r}",
+    )
+    _check_facts(key, examination, answers, bundle)
     end = _end_of_asking(key, answers, own, len(examination.questions))
     return f"scores agree within {apart:.1g}; p from scratch is {p_value:g}{end}"
+
+
+def _check_facts(key: Key, examination: Examination, answers: Answers, bundle: Bundle) -> None:
+    """See that axes, digest of the inputs, the paper's statistics and the picture's points are those of the answers."""
+    verdict, scores, targets = bundle.json(VERDICT), bundle.json(SCORES), key.provider_targets()
+    if not bundle.is_first_format:
+        need(examination.axes == verdict["axes"], f"{VERDICT}: the axes are {examination.axes}")
+        inputs = inputs_digest(key, examination.questions.asked, answers)
+        right = inputs == verdict["inputs_digest"] or verdict["probes"] == "own"  # whose vectors were scaled since
+        need(right, f"{VERDICT}: inputs_digest is not that of what was judged")
+    found, stated = examination.paper(targets), verdict["paper"]
+    need(found.target == stated["target"], f"{VERDICT}: the paper's targets are {found.target}, not {stated['target']}")
+    rows = [[row[name] for name in ("delta_cos", "delta_l2", "p_value", "probes")] for row in stated["regions"]]
+    again = [[one.delta_cos, one.delta_l2, one.p_value, one.probes] for one in found.regions]
+    need(
+        np.allclose(rows, again, rtol=1e-3, atol=1e-6),
+        f"{VERDICT}: the paper's statistics are not what the answers give",
+    )
+    deciles = [coarse(curve).inside for curve in cosines(examination, targets, range(len(targets)))]
+    need(
+        np.allclose(scores["paper_deciles"], deciles, atol=0.015),
+        f"{SCORES}: paper_deciles are not what the answers give",
+    )
+    observed = [score if score is not None else -(1 << 30) for score in scores["observed"]]
+    points = probe_map(examination, observed)
+    need(points.shown == scores.get("shown"), f"{SCORES}: another carrier is shown than the one that scored highest")
+    plane = [row["plane"] for row in bundle.lines(PROBES)]
+    need(np.allclose(plane, points.coordinates, atol=1e-3), f"{PROBES}: a probe lies elsewhere between the hyperplanes")
 
 
 def _check_groups(examination: Examination, rows: list[dict[str, Any]]) -> None:
@@ -122,18 +166,23 @@ def _own_probes(bundle: Bundle) -> TextSet | None:
 
 
 def _traces(bundle: Bundle) -> str:
-    stated = bundle.json(TRACES)
-    names = [row["tenant"] for row in stated]
-    ranking = trace(_opened_key(bundle), stored_answers(bundle), names, probes=_own_probes(bundle))
-    found = {row.tenant: row.p_value for row in ranking}
+    document = stored_traces(bundle, float(bundle.json(VERDICT)["level"]))
+    stated = document["tenants"]
+    labels = {row["tenant"]: row["label"] for row in stated}
+    ranking = trace(_opened_key(bundle), stored_answers(bundle), labels, probes=_own_probes(bundle))
+    found = {row.tenant: row for row in ranking}
     for row in stated:
+        again = found[row["tenant"]]
         # Rounding moves scores across steps, so tenants' p-values agree in size, not in every digit.
-        same = np.isclose(np.log(row["p_value"]), np.log(found[row["tenant"]]), atol=0.1)
+        same = np.isclose(np.log(row["p_value"]), np.log(again.p_value), atol=0.1)
         need(
-            bool(same),
-            f"{TRACES}: {row['tenant']} has p = {row['p_value']:g}, but the answers give {found[row['tenant']]:g}",
+            bool(same), f"{TRACES}: {row['tenant']} has p = {row['p_value']:g}, but the answers give {again.p_value:g}"
         )
-    return f"{len(stated)} tenants' p-values follow from the answers"
+        total = np.nan if row["total"] is None else row["total"]
+        near = np.isclose(total, again.total, atol=TOLERANCE * 2 * _MOST_SUMMED, equal_nan=True)
+        need(bool(near), f"{TRACES}: {row['tenant']} has U = {total:g}, but the answers give {again.total:g}")
+        need(row["accused"] == again.accused, f"{TRACES}: from scratch {row['tenant']} is not accused as it says")
+    return f"{len(stated)} tenants' p-values follow from the answers{check_assignments(document)}"
 
 
 CHECKS = (

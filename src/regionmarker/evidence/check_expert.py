@@ -7,14 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
+from regionmarker.encoders.cache import text_digest
 from regionmarker.evidence.bundle import Bundle, need
 from regionmarker.evidence.check_summary import CheckRow
-from regionmarker.evidence.disclosure import ANSWERS, PROBES, TRANSCRIPT
+from regionmarker.evidence.fields import ANSWERS, PROBES, TRANSCRIPT
 from regionmarker.evidence.score_forms import POOL, SCORES, VERDICT, form_of
 from regionmarker.vectors import Doubles
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.examination import scores_digest
 from regionmarker.verification.paper_statistics import paper_statistics
+from regionmarker.verification.questions import Cost
 
 
 def stored_answers(bundle: Bundle, name: str = ANSWERS) -> Answers:
@@ -35,7 +37,10 @@ def _answers(bundle: Bundle) -> str:
     asked = {row["text"] for name in holders for row in bundle.lines(name)}
     named = " and ".join(holders)
     need(asked <= set(answers.texts), f"{ANSWERS} lacks texts of {named}")
-    need(len(asked) == verdict["asked"]["queries"], f"{VERDICT}: other texts were asked than {named} hold")
+    rows = sum(len(bundle.lines(name)) for name in holders)
+    need(rows == len(asked), f"{named} hold a text twice")
+    need(vars(Cost.of(sorted(asked))) == verdict["asked"], f"{VERDICT}: other texts were asked than {named} hold")
+    need(answers.suspect == verdict["suspect"], f"{ANSWERS} holds the answers of another suspect than {VERDICT} names")
     return f"{len(answers)} answers have the digest of the verdict"
 
 
@@ -45,6 +50,9 @@ def _transcript(bundle: Bundle) -> str:
         bundle.lines(TRANSCRIPT) == [exchange.to_dict() for exchange in exchanges],
         f"{TRANSCRIPT} is not the transcript of {ANSWERS}",
     )
+    texts = {text_digest(text).hex() for text in stored_answers(bundle).texts}
+    asked = {digest for exchange in exchanges for digest in exchange.asked}
+    need(asked <= texts, f"{TRANSCRIPT}: texts were asked that {ANSWERS} does not hold")
     return f"{len(exchanges)} exchanges are those of the answers"
 
 
@@ -88,6 +96,10 @@ def _paper(bundle: Bundle) -> str:
             bool(same),
             f"{VERDICT}: the paper's {name} is {stated[name]:g}, but the answers give {getattr(found, name):g}",
         )
+    for number, (one, other) in enumerate(zip(found.regions, stated["regions"], strict=True), start=1):
+        ours, theirs = ([float(row[name]) for name in sorted(row)] for row in (vars(one), other))
+        same = np.allclose(ours, theirs, rtol=1e-6, atol=1e-12)
+        need(bool(same), f"{VERDICT}: the paper's statistics of region {number} are not what the answers give")
     need(found.copy == stated["copy"], f"{VERDICT}: the paper's decision is not what its statistics give")
     return f"recomputed from {len(rows)} probes in {len(targets)} regions and outside"
 

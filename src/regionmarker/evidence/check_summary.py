@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from math import isclose
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from regionmarker.evidence.bundle import MANIFEST, Bundle, need
 from regionmarker.evidence.disclosure import OPENED
+from regionmarker.evidence.fields import TRANSCRIPT
 from regionmarker.evidence.score_forms import CLOSE, SCORES, VERDICT, form_of
+from regionmarker.evidence.traces import TRACES, check_correction, stored_traces
 from regionmarker.keys.commitment import COMMITMENT, OpenedParts
 from regionmarker.verification.decoy_test import holm
-from regionmarker.verification.ledger import correction
-from regionmarker.verification.power import ENOUGH, reliably_caught
-from regionmarker.verification.verdict import outcome_of
+from regionmarker.verification.ledger import chained, correction, verdict_entries
+from regionmarker.verification.paper_statistics import CANNOT_SAY, RegionStatistics, aggregate
+from regionmarker.verification.power import ENOUGH, WANTED, reliably_caught
+from regionmarker.verification.verdict import HONEST_DRAW, OWN_SALT, cautions, outcome_of, utc
+
+if TYPE_CHECKING:
+    from regionmarker.evidence.statement import Draw
+
+_CLOCKS = timedelta(minutes=5)  # how far those of two machines may differ
+
+
+OK, FAILED, ABSENT, UNEXPECTED = "ok", "failed", "absent", "unexpected"
+
+
+class Finding(NamedTuple):
+    """What a check found where that is not simply in order."""
+
+    status: str
+    detail: str
+    fails: bool = False
 
 
 class CheckRow(NamedTuple):
@@ -23,7 +43,7 @@ class CheckRow(NamedTuple):
 
     name: str
     file: str  # the file to blame where a value is missing or is nonsense
-    look: Callable[[Bundle], str]  # says what was found, or complains by an InputError
+    look: Callable[[Bundle], str | Finding]  # says what was found, or complains by an InputError
     optional: bool = False  # made only where the bundle has the file
     needed: bool = False  # where it fails, the checks after it in its table are not made
 
@@ -32,13 +52,13 @@ def _commitment(bundle: Bundle) -> str:
     verdict, document, disclosure = bundle.json(VERDICT), bundle.json(COMMITMENT), bundle.disclosure
     opened = OpenedParts.read(document, bundle.files, OPENED[disclosure])
     need(document["key_id"] == verdict["key_id"], f"{COMMITMENT} and {VERDICT} name different keys")
-    need(verdict["disclosure"] == disclosure, f"{VERDICT} is of another level of disclosure than {MANIFEST}")
+    need(verdict["disclosure"] == disclosure, f"{VERDICT} names another disclosure than {MANIFEST}")
     need(
         opened.statistic == verdict["statistic"],
         f"{VERDICT}: the statistic {verdict['statistic']} was not committed to",
     )
-    if verdict["level"] > opened.level:
-        return f"holds, but the level {verdict['level']:g} is laxer than the committed {opened.level:g}"
+    level = verdict["level"]
+    need(level == opened.level, f"{VERDICT}: the level is {level:g}, but {opened.level:g} was committed to")
     return f"the leaves make it; {', '.join(sorted(opened.contents))} opened"
 
 
@@ -64,6 +84,16 @@ def _null(bundle: Bundle) -> str:
 def _p_value(bundle: Bundle) -> str:
     verdict = bundle.json(VERDICT)
     return form_of(verdict).check_p_value(verdict, bundle.json(SCORES))
+
+
+def _axes(bundle: Bundle) -> str:
+    """See that the carriers weigh what they weigh for such axes."""
+    verdict = bundle.json(VERDICT)
+    axes = verdict.get("axes")  # bundles of the first format know none
+    form_of(verdict).check_axes(axes, bundle.json(SCORES))
+    power = verdict["power"]
+    need(power is None or power.get("axes") == axes, f"{VERDICT}: the power is that of other axes than the suspect's")
+    return "decoy-1 does not ask for them" if axes is None else f"{axes}; the weights are those for it"
 
 
 def _looks(bundle: Bundle) -> str:
@@ -98,6 +128,76 @@ def _other_keys(verdict: dict[str, Any], others: list[dict[str, Any]], correctio
         )
 
 
+def _paper(bundle: Bundle) -> str:
+    """See that the paper's numbers are the best over the regions, and its decision follows from them."""
+    verdict = bundle.json(VERDICT)
+    stated, count = verdict["paper"], len(bundle.json(SCORES)["lists"])
+    need(stated["cannot_say"] == CANNOT_SAY, f"{VERDICT}: the warning beside the paper's statistics was changed")
+    need(
+        len(stated["regions"]) == count,
+        f"{VERDICT}: the paper's statistics are not of {count} {form_of(verdict).group}s",
+    )
+    found = aggregate([RegionStatistics(**row) for row in stated["regions"]], target=stated["target"])
+    for name in ("delta_cos", "delta_l2", "p_value", "copy"):
+        need(getattr(found, name) == stated[name], f"{VERDICT}: the paper's {name} is not the best of the regions")
+    need(stated["target"] in ("suspect", "stored", "predicted"), f"{VERDICT}: the paper's target is of no known kind")
+    return "the best of all regions, and the decision, follow from the statistics of each"
+
+
+def cautions_of(bundle: Bundle, draw: str | None = None) -> tuple[str, ...]:
+    """Return the cautions that belong to a bundle, whatever it says itself."""
+    verdict = bundle.json(VERDICT)
+    return cautions(
+        draw=draw or (OWN_SALT if bundle.json(COMMITMENT)["salt"] else HONEST_DRAW),
+        asked=verdict["asked"]["queries"],
+        missing=verdict["missing"],
+        p_value=verdict["p_value"],
+        own_probes=verdict["probes"] == "own",
+        unasked=verdict.get("unasked", 0),
+        axes=verdict.get("axes"),
+        times=[row["time"] for row in bundle.lines(TRANSCRIPT)],
+        judged=datetime.fromisoformat(verdict["created"]),
+        power_is_enough=verdict["power"] is None or verdict["power"]["enough"],
+        other_keys=len(verdict["other_keys"]),
+    )
+
+
+def check_cautions(bundle: Bundle, draw: Draw | None) -> str:
+    """See that no caution was left out or added."""
+    stated = bundle.json(VERDICT)["notes"]
+    if bundle.is_first_format:
+        return "those of the first format are others: read the ones below"
+    right = cautions_of(bundle, None if draw is None else draw.claimed)
+    need(tuple(stated) == right, f"{VERDICT}: the cautions (notes) are not those that belong to this verdict")
+    return f"all {len(right)} that belong to this verdict are there"
+
+
+def _dates(bundle: Bundle) -> str:
+    """See that what was asked came before what was judged, in the order of the transcript."""
+    rows, created = bundle.lines(TRANSCRIPT), bundle.json(VERDICT)["created"]
+    times = [row["time"] for row in rows]
+    need([row["number"] for row in rows] == list(range(1, len(rows) + 1)), f"{TRANSCRIPT} is not numbered from 1")
+    late = [time for time in times if utc(time) > utc(created) + _CLOCKS]
+    need(not late, f"{VERDICT}: it was judged at {created}, before the last answer came")
+    return f"{len(rows)} exchanges, all before the verdict of {created}"
+
+
+def _ledger(bundle: Bundle) -> str:
+    """See that the ledger's head is that of a ledger which this verdict was entered in."""
+    verdict = bundle.json(VERDICT)
+    stated = verdict.get("ledger")  # bundles of older versions have none
+    if stated is None:
+        return "none: how often was looked before is the claimant's word"
+    entries = verdict_entries(verdict)
+    _, head = chained(stated["before"], entries)
+    need(head == stated["head"], f"{VERDICT}: the ledger's head does not follow from this verdict")
+    need(int(stated["entries"]) >= len(entries), f"{VERDICT}: the ledger has fewer lines than this verdict alone")
+    return (
+        f"this verdict ends at line {stated['entries']} of the ledger, with the head {head[:16]}: ask the claimant for "
+        "the ledger (regionmarker evidence ledger)"
+    )
+
+
 def _power(bundle: Bundle) -> str:
     verdict = bundle.json(VERDICT)
     power = verdict["power"]
@@ -110,6 +210,7 @@ def _power(bundle: Bundle) -> str:
         len(rows) == len(fidelities) and all(0 <= least <= share <= most <= 1 for least, share, most in rows),
         f"{VERDICT}: a share of the power curve does not lie in its interval",
     )
+    need(power["wanted"] == WANTED, f"{VERDICT}: the power that is wanted is not {WANTED}")
     caught = reliably_caught(fidelities, low, power["wanted"])
     need(
         caught == power["caught"], f"{VERDICT}: the power curve does not say that fidelity {power['caught']} is caught"
@@ -127,13 +228,23 @@ def _outcome(bundle: Bundle) -> str:
     return f"{right}: p = {verdict['p_value']:g}, judged at {verdict['judged_at']:g}"
 
 
+def _tenants(bundle: Bundle) -> str:
+    level = float(bundle.json(VERDICT)["level"])
+    return check_correction(stored_traces(bundle, level), level)
+
+
 CHECKS = (
     CheckRow("commitment", COMMITMENT, _commitment),
     CheckRow("total", SCORES, _total),
     CheckRow("null distribution", SCORES, _null),
     CheckRow("p-value", VERDICT, _p_value),
+    CheckRow("axes", VERDICT, _axes),
     CheckRow("looks", VERDICT, _looks),
+    CheckRow("ledger", VERDICT, _ledger),
     CheckRow("power", VERDICT, _power),
     CheckRow("outcome", VERDICT, _outcome),
+    CheckRow("dates", TRANSCRIPT, _dates),
+    CheckRow("the paper's totals", VERDICT, _paper),
+    CheckRow("tenants", TRACES, _tenants, optional=True),
 )
 """The checks of a summary."""

@@ -12,10 +12,9 @@ court      also every committed part, the master secret included. A key that was
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -23,18 +22,20 @@ from typing import Any
 import numpy as np
 
 from regionmarker.errors import InputError
-from regionmarker.evidence.bundle import COURT, EXPERT, SUMMARY, plain_json, plain_lines
+from regionmarker.evidence.bundle import COURT, EXPERT, SUMMARY
+from regionmarker.evidence.fields import ANSWERS, OWN_PROBES, PROBES, TRANSCRIPT, written
 from regionmarker.evidence.score_forms import FORMS, POOL, SCORES, VERDICT
+from regionmarker.evidence.traces import TRACES, traces_document
 from regionmarker.keys.commitment import COMMITMENT, open_parts
+from regionmarker.keys.key import Key
+from regionmarker.keys.places import Assignment
 from regionmarker.vectors import Doubles, Integers
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.examination import Examination
 from regionmarker.verification.graded_examination import GradedExamination
 from regionmarker.verification.tracing import Trace
-from regionmarker.verification.verdict import Basis, Verdict
+from regionmarker.verification.verdict import DRAWS, Basis, Verdict
 
-TRANSCRIPT, TRACES, REPORT = "transcript.jsonl", "traces.json", "report.html"
-PROBES, ANSWERS, OWN_PROBES = "probes.jsonl", "answers.parquet", "own-probes.parquet"
 OPENED: dict[str, tuple[str, ...] | None] = {
     SUMMARY: ("statistic", "level"),
     EXPERT: ("statistic", "level", "encoder"),
@@ -79,51 +80,71 @@ class Disclosure:
     scores: dict[str, Any]
     commitment: dict[str, Any]
     transcript: list[dict[str, Any]]
-    traces: list[dict[str, Any]]
+    traces: dict[str, Any] | None
     curves: list[Curve]
     probe_map: ProbeMap | None
     files: dict[str, bytes]
 
 
-def disclose(verdict: Verdict, disclosure: str, traces: Sequence[Trace] = ()) -> Disclosure:
-    """Return what a level of disclosure shows of a verdict; TEST keys are refused."""
+def disclose(
+    verdict: Verdict,
+    disclosure: str,
+    traces: Sequence[Trace] = (),
+    places: Sequence[Assignment] = (),
+    *,
+    draw: str | None = None,
+) -> Disclosure:
+    """Return what a level of disclosure shows of a verdict; TEST keys are refused.
+
+    ``draw`` is what may be said of the draw of the targets where a statement shows more than the key does.
+    """
     basis = _basis_of(verdict)
     form = FORMS[verdict.statistic]
     observed = form.observed(basis, verdict.scores)
     order = _order(observed) if disclosure == SUMMARY else list(range(len(observed)))
-    cosines = _cosines(basis, order)
+    curves = cosines(basis.examination, basis.targets, order)
     plain = _verdict(verdict, basis, order, disclosure)
+    plain["notes"] = [draw if draw and note in DRAWS else note for note in plain["notes"]]
     scores = form.document(basis, [observed[place] for place in order], order)
-    scores["paper_deciles"] = [_coarse(curve).inside.tolist() for curve in cosines]
+    scores["paper_deciles"] = [coarse(curve).inside.tolist() for curve in curves]
     commitment, opened = open_parts(basis.key, OPENED[disclosure])
     transcript = [dict(exchange.to_dict()) for exchange in basis.answers.exchanges]
-    ranking = [asdict(trace) for trace in traces]
-    files = {
-        VERDICT: plain_json(plain),
-        SCORES: _scores_json(scores),
-        COMMITMENT: plain_json(commitment),
-        TRANSCRIPT: plain_lines(transcript),
-        **({TRACES: plain_json(ranking)} if ranking else {}),
-        **opened,
-    }
-    probe_map = None if disclosure == SUMMARY else _probe_map(basis.examination, observed)
-    if probe_map is not None:
-        files |= _expert_files(verdict, basis, probe_map)
+    ranking = traces_document(traces, places, verdict.level, disclosure) if traces else None
+    points = None if disclosure == SUMMARY else probe_map(basis.examination, observed)
+    if not form.asks_candidates:
+        scores["shown"] = None if points is None else points.shown
+    documents: dict[str, Any] = {VERDICT: plain, SCORES: scores, COMMITMENT: commitment, TRANSCRIPT: transcript}
+    documents |= {TRACES: ranking} if ranking else {}
+    files = {**{name: written(name, document) for name, document in documents.items()}, **opened}
+    if points is not None:
+        files |= _expert_files(verdict, basis, points)
     if disclosure == COURT and basis.probes is not None:
         asked = basis.examination.questions.probes
         files[OWN_PROBES] = _parquet(Answers("clean", asked.texts, asked.embeddings))
-    curves = [_coarse(curve) for curve in cosines] if disclosure == SUMMARY else cosines
-    return Disclosure(disclosure, plain, scores, commitment, transcript, ranking, curves, probe_map, files)
+    curves = [coarse(curve) for curve in curves] if disclosure == SUMMARY else curves
+    return Disclosure(disclosure, plain, scores, commitment, transcript, ranking, curves, points, files)
 
 
 def _basis_of(verdict: Verdict) -> Basis:
     if verdict.basis is None:
         raise InputError("this verdict came without its key and answers: save evidence where it was judged")
-    if verdict.basis.key.test:
-        raise InputError(
-            "this is a TEST key (made with a fixed seed): anyone can make it again, so it gives no evidence"
-        )
+    problem = why_no_evidence(verdict.basis.key, verdict.level)
+    if problem is not None:
+        raise InputError(problem)
     return verdict.basis
+
+
+def why_no_evidence(key: Key, level: float) -> str | None:
+    """Say why a key gives no evidence for a verdict at a level; None where it does."""
+    if key.test:
+        return "this is a TEST key (made with a fixed seed): anyone can make it again, so it gives no evidence"
+    committed = key.settings.level
+    if level != committed:
+        return (
+            f"this verdict is judged at level {level:g}, but the key is committed to {committed:g}: evidence "
+            "is given at the committed level alone (leave --level away, or name one key of the ring with --key-id)"
+        )
+    return None
 
 
 def _order(observed: list[int | None]) -> list[int]:
@@ -153,15 +174,9 @@ def _short(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _scores_json(scores: dict[str, Any]) -> bytes:
-    """Return scores as JSON with one list per line: thousands of lines of one number help nobody."""
-    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(scores[name], sort_keys=True)}" for name in sorted(scores))
-    return f"{{\n{lines}\n}}\n".encode()
-
-
-def _cosines(basis: Basis, order: list[int]) -> list[Curve]:
-    examination = basis.examination
-    goals = examination.goals(basis.targets)[0].astype(np.float64)
+def cosines(examination: Examination, targets: tuple[int, ...], order: Sequence[int]) -> list[Curve]:
+    """Return how close the probes lie to each target, in an order of regions or carriers."""
+    goals = examination.goals(targets)[0].astype(np.float64)
     goals /= np.linalg.norm(goals, axis=1, keepdims=True)
     found = []
     for place in order:
@@ -170,7 +185,7 @@ def _cosines(basis: Basis, order: list[int]) -> list[Curve]:
     return found
 
 
-def _coarse(curve: Curve) -> Curve:
+def coarse(curve: Curve) -> Curve:
     """Return a curve in deciles of the outside cosines, two digits: enough to see the paper's effect, and no more.
 
     Exact cosines would name the target and every probe of the region to a suspect who looks them up in its own answers.
@@ -181,7 +196,8 @@ def _coarse(curve: Curve) -> Curve:
     return Curve(np.round(below, 2), None)
 
 
-def _probe_map(examination: Examination, observed: Sequence[int | None]) -> ProbeMap:
+def probe_map(examination: Examination, observed: Sequence[int | None]) -> ProbeMap:
+    """Return the probes in two of the secret coordinates."""
     if isinstance(examination, GradedExamination):
         return _carrier_map(examination, observed)
     questions, regions = examination.questions, examination.regions
@@ -214,7 +230,7 @@ def _expert_files(verdict: Verdict, basis: Basis, probe_map: ProbeMap) -> dict[s
         {"text": text, group: found.tolist(), "plane": point.tolist()}
         for text, found, point in zip(questions.probes.texts, probe_map.groups, probe_map.coordinates, strict=True)
     ]
-    return {POOL: plain_lines(pool), PROBES: plain_lines(probes), ANSWERS: _parquet(basis.answers)}
+    return {POOL: written(POOL, pool), PROBES: written(PROBES, probes), ANSWERS: _parquet(basis.answers)}
 
 
 def _parquet(answers: Answers) -> bytes:

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from regionmarker.errors import InputError
-from regionmarker.evidence.bundle import SUMMARY, read_bundle
+from regionmarker.evidence.bundle import SUMMARY, Bundle, read_bundle
 from regionmarker.evidence.check import check_integrity
 from regionmarker.evidence.check_expert import stored_answers
 from regionmarker.evidence.score_forms import VERDICT
+from regionmarker.verification.answers import Answers
 from regionmarker.verification.asking import ask_texts
 
 SAME = 0.99
@@ -75,22 +76,7 @@ def replay_evidence(
     seed
         Fixes the sample, for tests; None draws it anew, so that nobody can prepare for it.
     """
-    if sample < 1:
-        raise InputError(f"sample is {sample}, but must be at least 1")
-    bundle = read_bundle(path)
-    for check in check_integrity(bundle):
-        if not check.ok:
-            raise InputError(f"{path} is not as it was written: {check.detail}")
-    if bundle.disclosure == SUMMARY:
-        raise InputError(
-            f"{path} is a summary, which does not show the texts that were asked: "
-            "ask the claimant for a bundle of the expert or court level"
-        )
-    stored = stored_answers(bundle)
-    known = np.flatnonzero(np.isfinite(stored.vectors).all(axis=1))
-    rng = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
-    chosen = rng.choice(known, size=min(sample, len(known)), replace=False)
-    texts = [stored.texts[row] for row in chosen]
+    bundle, texts, stored = draw_texts(path, sample, seed)
     again = ask_texts(suspect, texts, cache=False, progress=progress)  # kept answers would prove nothing
     if again.width != stored.width:
         raise InputError(
@@ -107,3 +93,24 @@ def replay_evidence(
         lowest=round(float(cosines.min()), 6),
         median=round(float(np.median(cosines)), 6),
     )
+
+
+def draw_texts(path: str | Path, sample: int, seed: int | None = None) -> tuple[Bundle, list[str], Answers]:
+    """Return a bundle that was not changed, a random sample of the texts that were answered, and all its answers."""
+    if sample < 1:
+        raise InputError(f"sample is {sample}, but must be at least 1")
+    bundle = read_bundle(path)
+    for check in check_integrity(bundle):
+        if check.fails:
+            raise InputError(f"{path} is not as it was written: {check.detail}")
+    if bundle.disclosure == SUMMARY:
+        raise InputError(
+            f"{path} is a summary, which does not show the texts that were asked: "
+            "ask the claimant for an expert or a court bundle"
+        )
+    stored = stored_answers(bundle)
+    known = np.flatnonzero(np.isfinite(stored.vectors).all(axis=1))
+    rng = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
+    chosen = rng.choice(known, size=min(sample, len(known)), replace=False)
+    texts = [stored.texts[row] for row in chosen]
+    return bundle, texts, stored

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any
 
 from regionmarker._version import __version__
@@ -14,13 +15,22 @@ from regionmarker.errors import MissingExtraError
 from regionmarker.evidence.bundle import SUMMARY
 from regionmarker.evidence.disclosure import Disclosure
 from regionmarker.evidence.score_forms import form_of
+from regionmarker.terminal import plain
 from regionmarker.verification.paper_statistics import CANNOT_SAY
+from regionmarker.verification.tracing import Trace, finding
 from regionmarker.verification.verdict import INCONCLUSIVE, INFRINGEMENT, NO_EVIDENCE
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _TIMES = "\N{NO-BREAK SPACE}\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}"
 _SHOWN_TRACES = 20
+
+
+def check_report_extra() -> None:
+    """Say which extra is missing where the page could not be rendered."""
+    for module in ("jinja2", "matplotlib"):
+        if find_spec(module) is None:
+            raise MissingExtraError.for_module(module, "report")
 
 
 def render_report(shown: Disclosure) -> str:
@@ -32,7 +42,9 @@ def render_report(shown: Disclosure) -> str:
         raise MissingExtraError.for_module("jinja2", "report") from None
     from regionmarker.evidence import charts
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_harmless
+    )
     environment.filters |= {"number": number, "signed": signed, "moment": moment}
     scores, power = shown.scores, shown.verdict["power"]
     form = form_of(shown.verdict)
@@ -59,12 +71,19 @@ def render_report(shown: Disclosure) -> str:
         headline=HEADLINES[shown.verdict["outcome"]],
         sentence=outcome_sentence(shown.verdict),
         transcript=transcript_facts(shown.transcript),
-        traces=shown.traces[:_SHOWN_TRACES],
+        traces=shown.traces,
+        tracing=None if shown.traces is None else tracing_sentence(shown.traces),
+        shown_traces=_SHOWN_TRACES,
         cannot_say=CANNOT_SAY,
         style=Markup(_template("report.css")),  # noqa: S704 - our own file
         pictures={name: svg and Markup(svg) for name, svg in pictures.items()},  # noqa: S704 - drawn here
         version=__version__,
     )
+
+
+def _harmless(value: object) -> object:
+    """Return a stranger's text so that it cannot turn the reading order round; our own markup as it is."""
+    return plain(value) if type(value) is str else value
 
 
 HEADLINES = {
@@ -94,6 +113,14 @@ def outcome_sentence(verdict: dict[str, Any]) -> str:
         f"The answers of {verdict['suspect']} give no evidence that it was trained on vectors marked with this key: "
         f"{chance} ({p_is}), and the agreed limit is {limit}."
     )
+
+
+def tracing_sentence(traces: dict[str, Any]) -> str:
+    """Say whom the answers point to, in the words of :func:`regionmarker.verification.tracing.finding`."""
+    ranking = [
+        Trace(**{**row, "tenant": row["tenant"] or "", "label": row["label"] or ""}) for row in traces["tenants"]
+    ]
+    return finding(ranking, traces["level"])
 
 
 def group_names(count: int, disclosure: str, group: str) -> list[str]:

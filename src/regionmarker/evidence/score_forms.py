@@ -13,16 +13,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from regionmarker.errors import InputError
 from regionmarker.evidence.bundle import need
 from regionmarker.marks.graded_settings import TEST_WEIGHTS
 from regionmarker.vectors import Doubles, Integers
 from regionmarker.verification import decoy1, decoy2, decoy_test, list_test
 from regionmarker.verification.decoy_test import DecoyTest
 from regionmarker.verification.list_test import ListTest
-from regionmarker.verification.verdict import Basis
+from regionmarker.verification.verdict import INFRINGEMENT, Basis, withheld_p
 
 VERDICT, SCORES, POOL = "verdict.json", "scores.json", "pool.jsonl"
 CLOSE = 1e-9
+MOST_STEPS = 1 << 18
+"""What all lists together may reach over: half a minute of work for whoever checks, and many times what marks need."""
 
 Document = dict[str, Any]
 
@@ -48,6 +51,9 @@ class ScoreForm(Protocol):
 
     def check_p_value(self, verdict: Document, scores: Document) -> str:
         """Recompute p, or complain."""
+
+    def check_axes(self, axes: str | None, scores: Document) -> None:
+        """Complain where the scores are not those of a suspect with such axes."""
 
     def distribution(self, scores: Document) -> tuple[int, Doubles]:
         """Return the lowest total in steps and the share of tuples at each, upwards."""
@@ -113,6 +119,12 @@ class PoolScores:
         if None in scores["observed"]:
             need(p_value == 1.0, f"{VERDICT}: p is {p_value:g}, but a target has no answer, so it must be 1")
             return "p = 1, because a target has no answer"
+        silent = int(scores["unanswered"])
+        most = withheld_p(p_value, size + silent, silent)
+        need(
+            verdict["outcome"] != INFRINGEMENT or most <= verdict["judged_at"],
+            f"{SCORES}: {silent} pool texts have no answer, and p would be up to {most:.2g} if the claimant chose them",
+        )
         observed = sum(scores["observed"])
         bound = decoy_test.p_from_lists(lists, observed)
         if scores["null"] is None:
@@ -127,6 +139,9 @@ class PoolScores:
             f"{SCORES}: the table's p {p_table:g} does not fit the lists' {bound:g}",
         )
         return f"p = {p_value:g}, recomputed exactly"
+
+    def check_axes(self, axes: str | None, scores: Document) -> None:  # noqa: ARG002 - there are none
+        need(axes is None, f"{VERDICT}: {decoy1.STATISTIC} does not know axes")
 
     def distribution(self, scores: Document) -> tuple[int, Doubles]:
         if scores["null"] is None:
@@ -199,6 +214,10 @@ class ListScores:
         need(isclose(stated, found, rel_tol=CLOSE), f"{VERDICT}: p is {stated:g}, but the lists give {found:g}")
         return f"p = {stated:g}, recomputed exactly, two-sided"
 
+    def check_axes(self, axes: str | None, scores: Document) -> None:
+        need(axes in ("matched", "unknown"), f"{VERDICT}: axes are matched or unknown, not {axes}")
+        _checked_weights(scores, matched=axes == "matched")
+
     def distribution(self, scores: Document) -> tuple[int, Doubles]:
         return list_test.distribution(np.array(scores["lists"], dtype=np.int64))
 
@@ -252,19 +271,19 @@ def _sorted(steps: Integers) -> list[list[int]]:
     return found
 
 
-def _checked_weights(scores: Document) -> Doubles:
+def _checked_weights(scores: Document, *, matched: bool | None = None) -> Doubles:
     """Return the weights of the carriers: those of singles and pairs in one branch of the statistic, and no others."""
+    branches = TEST_WEIGHTS.values() if matched is None else (TEST_WEIGHTS[matched],)
     weights = np.array(scores["weights"], dtype=np.float64)
     count = int(scores["carriers"])
     need(weights.shape == (count,), f"{SCORES}: there is not one weight per carrier")
     for singles in range(1, count):
-        for kinds in TEST_WEIGHTS.values():
+        for kinds in branches:
             parts = (singles, count - singles)
             right = [weight / sqrt(part) for weight, part in zip(kinds, parts, strict=True) for _ in range(part)]
             if np.allclose(np.sort(weights), np.sort(right), rtol=CLOSE):
                 return weights
-    need(False, f"{SCORES}: the weights are not those of singles and pairs")
-    return weights
+    raise InputError(f"{SCORES}: the weights are not those of singles and pairs")
 
 
 def _checked_lists(scores: Document, count: int, size: int, step: float, limit: float) -> Integers:
@@ -272,6 +291,8 @@ def _checked_lists(scores: Document, count: int, size: int, step: float, limit: 
     need(scores["step"] == step, f"{SCORES} is in other steps than this version's")
     need(lists.shape == (count, size), f"{SCORES}: the lists are not {count} lists of {size} scores")
     need(bool((np.diff(lists, axis=1) <= 0).all()), f"{SCORES}: a list is not sorted")
+    reach = int((lists[:, 0] - lists[:, -1]).sum()) if lists.size else 0
+    need(lists.size > 0 and reach <= MOST_STEPS, f"{SCORES}: the lists reach over {reach} steps, as no mark's do")
     need(bool((np.abs(lists) <= limit / step).all()), f"{SCORES}: a score is beyond the limit")
     return lists
 

@@ -11,7 +11,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    ECDSA,
+    SECP256R1,
+    EllipticCurvePrivateKey,
+    derive_private_key,
+)
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -26,6 +34,7 @@ from regionmarker.errors import InputError, KeyFileError
 
 _DOES_NOT_FIT = "manifest.sig is not the signature of manifest.json by signer.pem: one of the three was changed"
 _NOT_A_KEY = "signer.pem is not an Ed25519 public key"
+_P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
 
 def signer_path(key_path: Path) -> Path:
@@ -102,18 +111,52 @@ class Signer(Sealed):
     def sign(self, message: bytes) -> bytes:
         return self._key.sign(message)
 
+    # ---- logs take digests, and Ed25519 signs whole messages: on a log the signer has a second key, from the same file
+
+    def _log_key(self) -> EllipticCurvePrivateKey:
+        raw = self._key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
+        drawn = HKDF(algorithm=SHA256(), length=48, salt=None, info=b"regionmarker log key 1").derive(raw)
+        return derive_private_key(int.from_bytes(drawn, "big") % (_P256_ORDER - 1) + 1, SECP256R1())
+
+    @property
+    def log_key_pem(self) -> bytes:
+        """The public key (ECDSA, P-256) under which the signer's entries stand on a log."""
+        return self._log_key().public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+    def sign_for_log(self, message: bytes) -> bytes:
+        return self._log_key().sign(message, ECDSA(SHA256()))
+
 
 def public_name(public_pem: bytes) -> str:
     """Return a public key as hexadecimal digits."""
     return _public(public_pem).public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
 
 
-def check_signature(public_pem: bytes, signature: bytes, message: bytes) -> str:
-    """Return the signer's name, or refuse a signature that is not theirs."""
+def pem_of_name(name: str) -> bytes:
+    """Return the public key (PEM) that hexadecimal digits name.
+
+    Examples
+    --------
+    >>> signer = Signer.generate()
+    >>> pem_of_name(signer.name) == signer.public_pem
+    True
+    """
     try:
-        _public(public_pem).verify(signature, message)
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(name))
+    except ValueError:
+        raise InputError("the signer is not named by the 32 bytes of an Ed25519 public key") from None
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def check_signature(public_pem: bytes, signature: bytes, message: bytes, complaint: str = _DOES_NOT_FIT) -> str:
+    """Return the signer's name, or refuse a signature that is not theirs."""
+    key = _public(public_pem)
+    try:
+        key.verify(signature, message)
     except InvalidSignature:
-        raise InputError(_DOES_NOT_FIT) from None
+        raise InputError(complaint) from None
+    if key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo) != public_pem:
+        raise InputError("signer.pem holds more than a public key")
     return public_name(public_pem)
 
 

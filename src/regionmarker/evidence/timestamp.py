@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from regionmarker.errors import InputError, MissingExtraError
 from regionmarker.evidence.bundle import MANIFEST, REQUEST, TOKEN, read_bundle
+from regionmarker.evidence.fields import STATEMENT, STATEMENT_REQUEST, STATEMENT_TOKEN
 from regionmarker.files import atomic_path
 
 if TYPE_CHECKING:
@@ -24,64 +25,107 @@ _SHA256 = "2.16.840.1.101.3.4.2.1"
 
 
 def write_request(directory: str | Path) -> Path:
-    """Write ``timestamp.tsq`` for a bundle's manifest; nothing is sent."""
-    client = _client()
+    """Write a request for a bundle's manifest, or for a statement; nothing is sent."""
     directory = _directory(directory)
-    manifest = read_bundle(directory).read(MANIFEST)
-    builder = client.TimestampRequestBuilder().data(manifest).hash_algorithm(client.HashAlgorithm.SHA256)
-    with atomic_path(directory / REQUEST) as temporary:
-        temporary.write_bytes(builder.build().as_bytes())
-    return directory / REQUEST
+    stamped, request, _ = _names(directory)
+    with atomic_path(directory / request) as temporary:
+        temporary.write_bytes(request_for(read_bundle(directory).read(stamped)))
+    return directory / request
+
+
+def request_for(content: bytes) -> bytes:
+    """Return a request to stamp ``content``, of which it holds the digest alone."""
+    client = _client()
+    builder = client.TimestampRequestBuilder().data(content).hash_algorithm(client.HashAlgorithm.SHA256)
+    return bytes(builder.build().as_bytes())
+
+
+def check_request(request: bytes, content: bytes) -> None:
+    """Refuse a file that is not a request to stamp ``content``."""
+    _client()
+    from rfc3161_client._rust import parse_timestamp_request
+
+    try:
+        asked = parse_timestamp_request(request)
+    except ValueError:
+        raise InputError(f"{REQUEST} is not a request for a time stamp (RFC 3161, in DER)") from None
+    imprint = asked.message_imprint
+    right = imprint.hash_algorithm.dotted_string == _SHA256 and imprint.message == sha256(content).digest()
+    # Written again it has the same bytes, so nothing else is hidden in it.
+    if not right or asked.policy is not None or bytes(asked.as_bytes()) != request:
+        raise InputError(f"{REQUEST} asks for a time stamp of something else than this bundle's {MANIFEST}")
 
 
 def attach_response(directory: str | Path, response: str | Path) -> str:
-    """Put an authority's answer into a bundle, after a look at what it stamps; return the time that it states."""
+    """Put an authority's answer into a bundle or beside a statement, after a look at what it stamps.
+
+    It returns the time that the answer states.
+    """
     directory, response = _directory(directory), Path(response)
     if not response.is_file():
         raise InputError(f"{response} does not exist, or is not a file")
     token = response.read_bytes()
-    time = check_token(token, read_bundle(directory).read(MANIFEST))
-    with atomic_path(directory / TOKEN) as temporary:
+    stamped, _, name = _names(directory)
+    time = check_token(token, read_bundle(directory).read(stamped))
+    with atomic_path(directory / name) as temporary:
         temporary.write_bytes(token)
     return time
 
 
-def check_token(token: bytes, manifest: bytes, roots: Sequence[Path] = ()) -> str:
+def _names(directory: Path) -> tuple[str, str, str]:
+    """Return what is stamped, and the files of request and answer: of a bundle, or of a statement's folder."""
+    if (directory / MANIFEST).exists() or not (directory / STATEMENT).exists():
+        return MANIFEST, REQUEST, TOKEN
+    return STATEMENT, STATEMENT_REQUEST, STATEMENT_TOKEN
+
+
+def check_token(
+    token: bytes,
+    content: bytes,
+    roots: Sequence[Path] = (),
+    *,
+    name: str = TOKEN,
+    what: str = f"this bundle's {MANIFEST}",
+) -> str:
     """Return the time that a token states, or refuse it.
 
     Parameters
     ----------
     token
         The authority's answer.
-    manifest
+    content
         What it should stamp.
     roots
         PEM files of the authority's certificates. Without them the authority's own signature is not checked.
+    name, what
+        What errors call the token and what it stamps.
     """
-    answer = _decoded(token)
+    answer = _decoded(token, name)
     imprint = answer.tst_info.message_imprint
-    if imprint.hash_algorithm.dotted_string != _SHA256 or imprint.message != sha256(manifest).digest():
-        raise InputError(f"{TOKEN} stamps something else than this bundle's {MANIFEST}")
+    if imprint.hash_algorithm.dotted_string != _SHA256 or imprint.message != sha256(content).digest():
+        raise InputError(f"{name} stamps something else than {what}")
     if roots:
-        _check_authority(answer, manifest, roots)
+        _check_authority(answer, content, roots, name)
     return answer.tst_info.gen_time.isoformat()
 
 
-def _decoded(token: bytes) -> TimeStampResponse:
+def _decoded(token: bytes, name: str) -> TimeStampResponse:
     client = _client()
     try:
         answer: TimeStampResponse = client.decode_timestamp_response(token)
         if client.PKIStatus(answer.status) not in (client.PKIStatus.GRANTED, client.PKIStatus.GRANTED_WITH_MODS):
-            raise InputError(f"{TOKEN} is a refusal: the authority did not grant a time stamp")
+            raise InputError(f"{name} is a refusal: the authority did not grant a time stamp")
+        if bytes(answer.as_bytes()) != token:
+            raise InputError(f"{name} holds more than the answer of a time-stamping authority")
         _ = answer.tst_info
     except InputError:
         raise
     except ValueError:
-        raise InputError(f"{TOKEN} is not an answer of a time-stamping authority (RFC 3161, in DER)") from None
+        raise InputError(f"{name} is not an answer of a time-stamping authority (RFC 3161, in DER)") from None
     return answer
 
 
-def _check_authority(answer: TimeStampResponse, manifest: bytes, roots: Sequence[Path]) -> None:
+def _check_authority(answer: TimeStampResponse, content: bytes, roots: Sequence[Path], name: str) -> None:
     from cryptography.x509 import load_pem_x509_certificates
 
     client = _client()
@@ -94,9 +138,9 @@ def _check_authority(answer: TimeStampResponse, manifest: bytes, roots: Sequence
         for certificate in dict.fromkeys(certificates):
             builder = builder.add_root_certificate(certificate)
     try:
-        builder.build().verify_message(answer, manifest)
+        builder.build().verify_message(answer, content)
     except client.VerificationError as error:
-        raise InputError(f"{TOKEN} is not signed by the given authority: {error}") from None
+        raise InputError(f"{name} is not signed by the given authority: {error}") from None
 
 
 def _directory(directory: str | Path) -> Path:
