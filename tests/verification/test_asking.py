@@ -287,18 +287,13 @@ def answers_without(key, texts_missing: set[str], budget: int) -> tuple:
     return questions, Answers("the suspect", questions.texts, rows)
 
 
-def test_a_few_missing_pool_texts_are_allowed_and_more_are_not(marker, tmp_path):
+def test_a_missing_pool_text_is_refused(marker, tmp_path):
     key = marker.key_
-    pool = key.pool.texts
-    questions, answers = answers_without(key, set(pool[:3]), BUDGET)
-    check_enough(key, questions, answers)
-    assert answers.missing == 3
+    _, answers = answers_without(key, set(key.pool.texts[:1]), BUDGET)
+    assert answers.missing == 1
     answers.to_parquet(tmp_path / "a.parquet")
-    assert ask(marker, f"file:{tmp_path / 'a.parquet'}", BUDGET).missing == 3
-    _, answers = answers_without(key, set(pool[:4]), BUDGET)
-    answers.to_parquet(tmp_path / "b.parquet")
-    with pytest.raises(InputError, match="left 4 of 64 pool texts without an answer, and at most 3 may be missing"):
-        ask(marker, f"file:{tmp_path / 'b.parquet'}", BUDGET)
+    with pytest.raises(InputError, match="left 1 of 64 pool texts without an answer, and decoy-1 needs them all"):
+        ask(marker, f"file:{tmp_path / 'a.parquet'}", BUDGET)
 
 
 def test_a_region_that_loses_its_probes_is_an_error_that_names_no_region(marker):

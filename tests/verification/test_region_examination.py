@@ -30,10 +30,11 @@ def test_inside_and_outside_are_all_probes_but_for_missing_ones(judge_marker, an
     assert sum(len(again.inside(place)) for place in range(regions)) + len(again.outside()) == sum(counts) - 1
 
 
-def test_targets_are_the_suspects_answers_unless_one_is_missing(judge_marker, answers):
+def test_targets_are_the_suspects_answers_unless_one_is_missing(judge_marker, answers, monkeypatch):
     key, targets = judge_marker.key_, judge_marker.key_.provider_targets()
     goals, origin = examine(key, answers).goals(targets)
     assert origin == "suspect"
+    monkeypatch.setattr("regionmarker.verification.region_examination._check_enough", lambda questions, answers: None)
     assert np.array_equal(goals, answers.lookup([key.pool.texts[place] for place in targets]))
     silent = answers.vectors.copy()
     silent[answers.texts.index(key.pool.texts[targets[0]])] = np.nan

@@ -54,3 +54,18 @@ def test_who_sees_the_clean_vectors_copies_them_and_answers_with_unit_rows(embed
     answers = stealer.steal(rows[stealer.asked])(np.arange(1000, 1500))
     assert np.allclose(np.linalg.norm(answers, axis=1), 1, atol=1e-5)
     assert (answers * rows[1000:]).sum(axis=1).mean() > 0.95
+
+
+def test_the_best_penalty_is_found_without_solving_for_every_one(rng):
+    features = rng.standard_normal((300, 12)).astype(np.float32)
+    targets = (np.tanh(features) @ rng.standard_normal((12, 5)) + rng.standard_normal((300, 5))).astype(np.float32)
+    solver = RidgeSolver(Student.drawn(features[:200], 5, 64, rng), features[:200])
+
+    def score(answers: np.ndarray) -> float:
+        return -float(np.square(answers - targets[200:]).mean())
+
+    found = solver.best(targets[:200], score, features[200:])
+    everyone = list(solver.solve(targets[:200]))
+    expected = max(everyone, key=lambda student: score(student.answers(features[200:])))
+    assert np.array_equal(found.W2, expected.W2)
+    assert len({score(student.answers(features[200:])) for student in everyone}) == len(everyone)

@@ -49,6 +49,15 @@ def write(path, texts, rows, kind=None):
 # ---- specs and objects
 
 
+def test_a_small_file_of_a_thousand_million_answers_is_refused_at_once(tmp_path, monkeypatch):
+    path = tmp_path / "answers.parquet"
+    one = pa.array([[1.0, 0.0]], pa.list_(pa.float32(), 2))
+    pq.write_table(pa.table({"text": ["a"] * 3000, "embedding": pa.concat_arrays([one] * 3000)}), path)
+    monkeypatch.setattr("regionmarker.verification.answers.MOST_ROWS", 2999)
+    with pytest.raises(InputError, match="holds 3000 rows, where 2999 are the most"):
+        Answers.from_file(path)
+
+
 def test_functions_objects_and_encoders_answer(tmp_path, wordllama):
     expected = wordllama.encode(list(TEXTS))
     suspects = [
@@ -81,7 +90,7 @@ def test_the_digest_is_of_the_answer_as_it_came():
 @pytest.mark.parametrize("prefix", ["", "openai:"])
 def test_a_server_is_asked_by_its_address(server, prefix):
     answers = ask_texts(f"{prefix}{server.url}/v1#small", TEXTS)
-    assert answers.suspect == f"openai:{server.url}/v1#small"
+    assert answers.suspect == f"{server.url}/v1#small"  # as it was typed, whatever its dialect
     assert np.allclose(answers.vectors, UNIT, atol=1e-6)
     assert server.asked == [list(TEXTS)]
     assert set(server.requests[0]) == {"model", "input", "encoding_format"}
@@ -412,3 +421,9 @@ def test_exchanges_show_digests_only():
     shown = ask_texts(HashObject(), TEXTS).exchanges[0].to_dict()
     assert list(shown) == ["number", "time", "count", "request", "response"]
     assert shown["count"] == 20
+
+
+@pytest.mark.parametrize("name", ["answers.parquet", "folder/answers.jsonl", "answers.csv"])
+def test_a_bare_file_of_answers_is_told_how_to_be_written(name):
+    with pytest.raises(InputError, match=f"did you mean --suspect file:{name}"):
+        load_suspect(name)

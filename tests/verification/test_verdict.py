@@ -132,12 +132,13 @@ def test_looks_are_counted_and_paid_for(judge_marker, copy_of, tmp_path):
         verify(judge_marker, first, ledger=ledger, power=False)
 
 
-def test_missing_answers_count_against_the_accuser(judge_marker, copy_of):
+def test_withheld_pool_answers_are_refused(judge_marker, copy_of):
     answers = ask(judge_marker, copy_of(judge_marker, 0.9), budget=BUDGET)
-    target = judge_marker.key_.pool.texts[judge_marker.key_.provider_targets()[0]]
-    kept = [row for row, text in enumerate(answers.texts) if text != target]
-    without = type(answers)("mute", tuple(answers.texts[row] for row in kept), answers.vectors[kept])
-    assert verify(judge_marker, without, power=False).p_value == 1.0
+    for place in (judge_marker.key_.provider_targets()[0], 0):
+        kept = [row for row, text in enumerate(answers.texts) if text != judge_marker.key_.pool.texts[place]]
+        without = type(answers)("mute", tuple(answers.texts[row] for row in kept), answers.vectors[kept])
+        with pytest.raises(InputError, match="left 1 of 256 pool texts without an answer, and decoy-1 needs them all"):
+            verify(judge_marker, without, power=False)
 
 
 def test_notes_say_what_the_p_value_rests_on(judge_marker, copy_of):

@@ -31,6 +31,7 @@ _UNIT = 1e-6  # rows this close to unit length stay as they are, so that saving 
 _SAME = 0.9999  # cosine above which two answers to one text count as the same answer
 _BLOCK = 512  # answers that are read before their width is looked at
 WIDEST = 8192  # numbers of an answer: judging takes time and memory with the square of it
+MOST_ROWS = 1 << 20  # of a file of answers; no key asks a hundredth of that
 _METADATA = b"regionmarker"
 _DOMAIN = b"regionmarker answers 1"
 
@@ -96,6 +97,8 @@ class Answers:
     ----------
     vectors
         The answers scaled to unit length, (n, D') float32.
+    reused
+        How many of the answers were kept from earlier asking, so that nothing was asked for them.
 
     Examples
     --------
@@ -111,6 +114,7 @@ class Answers:
     texts: tuple[str, ...]
     vectors: Floats
     exchanges: tuple[Exchange, ...] = ()
+    reused: int = 0
 
     def __post_init__(self) -> None:
         texts = tuple(self.texts)
@@ -166,7 +170,18 @@ class Answers:
             (*self.texts, *texts),
             np.concatenate([self.vectors, others.vectors[there]]),
             tuple(replace(exchange, number=number) for number, exchange in enumerate(exchanges, start=1)),
+            self.reused + others.reused,
         )
+
+    def called(self, name: str) -> Answers:
+        """Return the same answers under a name for people, with the address behind it.
+
+        Examples
+        --------
+        >>> Answers("https://host/v1#m", ("one",), np.ones((1, 2), dtype=np.float32)).called("Acme Embed").suspect
+        'Acme Embed (https://host/v1#m)'
+        """
+        return replace(self, suspect=f"{name} ({self.suspect})")
 
     @cached_property
     def digest(self) -> str:
@@ -264,7 +279,7 @@ def _blocks(path: Path) -> Iterator[tuple[int, list[str], Sequence[int], AnyArra
 
 def _parquet_blocks(path: Path) -> Iterator[tuple[int, list[str], Sequence[int], AnyArray]]:
     first = 0
-    with open_parquet(path, whole_look=True) as file:
+    with open_parquet(path, whole_look=True, most_rows=MOST_ROWS) as file:
         if not {TEXT, EMBEDDING} <= set(file.schema_arrow.names):
             raise _no_answers(path)
         for batch in file.iter_batches(batch_size=_BLOCK, columns=[TEXT, EMBEDDING]):

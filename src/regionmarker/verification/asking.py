@@ -12,6 +12,7 @@ import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,7 @@ def ask(
     progress: bool = False,
     batch_size: int = DEFAULT_BATCH,
     seed: int | None = None,
+    fresh: bool = False,
 ) -> Answers:
     """Ask a suspect the key's questions.
 
@@ -80,6 +82,8 @@ def ask(
         Texts per request.
     seed
         Fixes the order of asking, for tests.
+    fresh
+        Ask again what is kept already; the new answers take the place of the kept ones from the first that comes.
 
     Returns
     -------
@@ -98,13 +102,13 @@ def ask(
     """
     found, keys = load_suspect(suspect, batch_size=batch_size), keys_of(key)
     questions = [plan_questions(one, budget or DEFAULT_BUDGET, probes, seed) for one in keys]
-    answers = ask_texts(found, merged_texts(questions, seed), cache=cache, progress=progress)
+    answers = ask_texts(found, merged_texts(questions, seed), cache=cache, progress=progress, fresh=fresh)
     for one, asked in zip(keys, questions, strict=True):
         check_enough(one, asked, answers)
     if budget is None:
         more = further_questions(keys, questions, answers, probes, seed)
         if more:
-            answers = answers.joined(ask_texts(found, more, cache=cache, progress=progress))
+            answers = answers.joined(ask_texts(found, more, cache=cache, progress=progress, fresh=fresh))
     return answers
 
 
@@ -135,6 +139,7 @@ def ask_texts(
     *,
     cache: str | Path | bool | None = None,
     progress: bool = False,
+    fresh: bool = False,
     now: Clock = lambda: datetime.now(UTC),
 ) -> Answers:
     """Ask a suspect ``texts``, each once and in this order, but for those whose answers are kept already."""
@@ -142,21 +147,24 @@ def ask_texts(
     suspect = load_suspect(suspect)
     if isinstance(suspect, FileSuspect):
         return suspect.lookup(asked)
-    path = _cache_path(suspect, cache)
+    path = answers_path(suspect, cache)
     shown = bar(f"asking {suspect.name}", len(asked), shown=progress)
-    with _open_answer_store(path, suspect.name) as store, shown as counted:
+    with open_answer_store(path, stored_name(suspect)) as store, shown as counted:
+        reused = 0 if fresh else store.count(asked)
+        if fresh:
+            store.replace(asked)
         try:
             vectors = _ask_missing(suspect, store, asked, counted, now)
         except OutsideError as error:
             if path is None:
                 raise
-            kept = len(store.vectors.get([text_digest(text) for text in asked]))
+            kept = store.count(asked)
             raise OutsideError(
                 f"{error}; {kept} of {len(asked)} answers are kept in {path}: ask again later to go on from there"
             ) from error
         exchanges = store.exchanges({text_digest(text) for text in asked})
     rows = np.stack(vectors) if asked else np.empty((0, 1), dtype=np.float32)
-    return Answers(suspect.name, asked, rows, exchanges)
+    return Answers(suspect.name, asked, rows, exchanges, reused)
 
 
 def default_answers_path() -> Path:
@@ -170,7 +178,13 @@ def default_answers_path() -> Path:
     return default_cache_path().with_name("answers.sqlite")
 
 
-def _cache_path(suspect: Suspect, cache: str | Path | bool | None) -> Path | None:
+def stored_name(suspect: Suspect) -> str:
+    """Return the name under which a suspect's answers are kept: of a server, however its address was written."""
+    return str(getattr(suspect, "stored_as", suspect.name))
+
+
+def answers_path(suspect: Suspect, cache: str | Path | bool | None) -> Path | None:
+    """Return the file that keeps a suspect's answers, None where they are not kept."""
     if cache is False or (cache is None and not suspect.caches_answers):
         return None
     if not suspect.is_named:
@@ -179,7 +193,7 @@ def _cache_path(suspect: Suspect, cache: str | Path | bool | None) -> Path | Non
 
 
 def _ask_missing(
-    suspect: Suspect, store: _AnswerStore, texts: tuple[str, ...], counted: Bar, now: Clock
+    suspect: Suspect, store: AnswerStore, texts: tuple[str, ...], counted: Bar, now: Clock
 ) -> list[Floats]:
     """Return the answers to all texts in order, asking for those that are not there."""
 
@@ -204,12 +218,48 @@ def _ask_missing(
     )
 
 
-class _AnswerStore:
+class _Replacing:
+    """Kept answers that count no longer: the first new one that arrives removes them."""
+
+    def __init__(self, store: VectorStore, texts: Sequence[str]) -> None:
+        self._store, self._old = store, [text_digest(text) for text in texts]
+
+    @property
+    def width(self) -> int | None:
+        return None if self._old else self._store.width
+
+    def get(self, digests: Sequence[bytes]) -> dict[bytes, Floats]:
+        return {} if self._old else self._store.get(digests)
+
+    def put(self, digests: Sequence[bytes], rows: Floats) -> None:
+        if self._old:
+            self._store.remove(self._old)
+            self._old = []
+        self._store.put(digests, rows)
+
+
+class AnswerStore:
     """Keeps answers as an encoder's cache keeps vectors, and the transcript in a table beside them."""
 
     def __init__(self, vectors: VectorStore | MemoryStore, connection: sqlite3.Connection, suspect: str) -> None:
         connection.execute(_SCHEMA)
-        self.vectors, self._connection, self._suspect = vectors, connection, suspect
+        self.vectors: VectorStore | MemoryStore | _Replacing = vectors
+        self._connection, self._suspect = connection, suspect
+
+    def count(self, texts: Sequence[str]) -> int:
+        """Return how many of these texts have an answer here."""
+        return len(self.vectors.get([text_digest(text) for text in texts]))
+
+    def replace(self, texts: Sequence[str]) -> None:
+        """Let new answers to these texts take the place of the kept ones."""
+        if isinstance(self.vectors, VectorStore):
+            self.vectors = _Replacing(self.vectors, texts)
+
+    def pauses(self) -> list[float]:
+        """Return the seconds between one response and the next, the latest hundred."""
+        query = "SELECT time FROM exchanges WHERE suspect = ? ORDER BY id DESC LIMIT 101"
+        times = [datetime.fromisoformat(time) for (time,) in self._connection.execute(query, (self._suspect,))]
+        return [(after - before).total_seconds() for after, before in pairwise(times)]
 
     def record(self, time: str, asked: bytes, response: str) -> None:
         row = (self._suspect, time, asked, response)
@@ -227,7 +277,7 @@ class _AnswerStore:
 
 
 @contextlib.contextmanager
-def _open_answer_store(path: Path | None, suspect: str) -> Iterator[_AnswerStore]:
+def open_answer_store(path: Path | None, suspect: str) -> Iterator[AnswerStore]:
     """Open the file that keeps a suspect's answers; without one they are kept in memory."""
     # The prefix keeps a file that also caches the same model as an encoder from answering for the suspect.
     opened = contextlib.nullcontext(MemoryStore()) if path is None else open_store(path, f"suspect {suspect}")
@@ -235,4 +285,4 @@ def _open_answer_store(path: Path | None, suspect: str) -> Iterator[_AnswerStore
         opened as vectors,
         contextlib.closing(sqlite3.connect(path or ":memory:", timeout=_BUSY, isolation_level=None)) as connection,
     ):
-        yield _AnswerStore(vectors, connection, suspect)
+        yield AnswerStore(vectors, connection, suspect)

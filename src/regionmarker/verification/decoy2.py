@@ -83,9 +83,42 @@ def graded_scores(mark: GradedMark, clean: AnyArray, answers: AnyArray, pool: An
     return GradedScores(np.vstack([singles, pairs]), matched)
 
 
+def own_list_scores(mark: GradedMark, scores: Doubles, pool_size: int, group: str) -> Doubles:
+    """Return the scores (J, M) of a group's carriers, each for the candidates of its own list alone, (J_g, L)."""
+    places, size = mark.settings.places(group), mark.settings.list_size(pool_size)
+    z = scores[places][:, : len(places) * size]  # (J_g, J_g L)
+    return np.ascontiguousarray(z.reshape(len(places), -1, size)[np.arange(len(places)), np.arange(len(places))])
+
+
+def scores_of_given(mark: GradedMark, given: AnyArray, pool: AnyArray) -> Doubles:
+    """Score every candidate for every carrier by what the carriers pull in the clean vectors themselves, (J, M).
+
+    In clean vectors nothing knows the targets, so theirs are scores like any other; in marked ones they stand out.
+
+    Parameters
+    ----------
+    given
+        Vectors (n, D) that are said to be clean.
+    pool
+        Clean embeddings of all candidates, (M, D).
+    """
+    band = slice(mark.settings.band_start, mark.settings.band_end)
+    rows = given.astype(np.float64)
+    coordinates = _centred((rows - mark.mean) @ mark.components[band].T)  # (n, K)
+    pulls = _regressed(_centred(mark.carriers(rows)), coordinates, CARRIER_RIDGE)
+    whitened = pulls / np.maximum(coordinates.var(axis=0, dtype=np.float64), _TINY)
+    meaning = (pool - mark.mean) @ mark.components[:MEANING].T
+    return _freed(whitened @ mark.band_coordinates(pool)[:, band].T, meaning)
+
+
 def axes_match(x: AnyArray, S: AnyArray) -> bool:
     """Say whether the suspect's dimensions are the clean ones, in whatever order: most of them choose each other."""
-    return _paired_dimensions(x, S)[3] >= MATCHED
+    return matched_share(x, S) >= MATCHED
+
+
+def matched_share(x: AnyArray, S: AnyArray) -> float:
+    """Return the share of dimensions that choose each other, given centred rows (n, D) and (n, D')."""
+    return _paired_dimensions(x, S)[3]
 
 
 def _paired_dimensions(x: AnyArray, S: AnyArray) -> tuple[Integers, Integers, AnyArray, float]:

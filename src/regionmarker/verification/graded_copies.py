@@ -133,10 +133,10 @@ class GradedCopies(Sealed):
         W = solve(ridge.factor(max(penalty, _TINY)), F.T @ (L - mean))
         return lambda seen: np.asarray((seen - centre) @ W + mean)
 
-    def axes_match(self, copy: GradedCopy) -> bool:
-        """Say whether decoy-2 would take an unrotated copy's axes for the clean ones: of poor copies it does not."""
+    def matched_share(self, copy: GradedCopy) -> float:
+        """Return the share of an unrotated copy's axes that decoy-2 would recognise: of poor copies, too few."""
         answers = copy.answers + np.float32(self.mark.strength) * (copy.carriers @ self._usual)
-        return decoy2.axes_match(self._asked - self._asked.mean(axis=0), answers @ self.components)
+        return decoy2.matched_share(self._asked - self._asked.mean(axis=0), answers @ self.components)
 
     @cached_property
     def _usual(self) -> Floats:

@@ -18,7 +18,7 @@ from regionmarker.marks.graded import GradedMark
 from regionmarker.marks.graded_settings import LEAST_PROBES
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers
 from regionmarker.verification.answers import Answers, Lookup
-from regionmarker.verification.decoy2 import GradedScores, axes_match, graded_scores
+from regionmarker.verification.decoy2 import GradedScores, axes_match, graded_scores, own_list_scores
 from regionmarker.verification.list_test import ListTest
 from regionmarker.verification.paper_statistics import PaperStatistics, paper_statistics
 from regionmarker.verification.questions import Questions
@@ -86,9 +86,7 @@ class GradedExamination(Sealed):
         return graded_scores(self.mark, clean, self.answers[self._there], self.pool)
 
     def _own_lists(self, group: str) -> Doubles:
-        places, size = self.mark.settings.places(group), self.mark.settings.list_size(len(self.pool))
-        z = self._found.scores[places][:, : len(places) * size]  # (J, J L)
-        return np.ascontiguousarray(z.reshape(len(places), -1, size)[np.arange(len(places)), np.arange(len(places))])
+        return own_list_scores(self.mark, self._found.scores, len(self.pool), group)
 
     # ---- the paper's comparison: a carrier's upper fifth against its middle
 

@@ -7,6 +7,7 @@ probability.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,15 +25,30 @@ from regionmarker.vectors import Doubles, Encoder, Floats
 from regionmarker.verification import ledger as ledgers
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.asking import ask
+from regionmarker.verification.clean_vectors import SAME_EMBEDDING, check_clean
 from regionmarker.verification.decoy_test import holm
 from regionmarker.verification.examination import examine, scores_digest
 from regionmarker.verification.graded_examination import GradedExamination
 from regionmarker.verification.power import estimate_power
-from regionmarker.verification.questions import Questions, keys_of
-from regionmarker.verification.verdict import Basis, OtherKey, Verdict, cautions, outcome_of
+from regionmarker.verification.questions import (
+    DEFAULT_BUDGET,
+    Questions,
+    checked_probes,
+    keys_of,
+    least_budget,
+    plan_questions,
+)
+from regionmarker.verification.verdict import (
+    HONEST_DRAW,
+    OWN_SALT,
+    Basis,
+    OtherKey,
+    Verdict,
+    cautions,
+    outcome_of,
+)
 
 _RECHECKED = 64
-_SAME_EMBEDDING = 0.999
 
 
 def verify(
@@ -63,7 +79,8 @@ def verify(
     encoder
         The clean encoder; checked against the key before it is believed.
     embeddings
-        The clean embeddings of ``probes``, (n, D).
+        The clean embeddings of ``probes``, (n, D). Refused where they carry the key's own mark, or are not its own for
+        texts that it knows; see :mod:`regionmarker.verification.clean_vectors`.
     level
         The false-positive rate; the key's own when not given.
     budget
@@ -99,7 +116,16 @@ def _own_probes(
     if (embeddings is None) == (encoder is None):
         raise InputError("own probes need their clean embeddings: give either encoder= or embeddings=")
     clean: Floats = np.asarray(embeddings) if encoder is None else encoder.encode(list(probes))
-    return TextSet(tuple(probes), clean)
+    own = TextSet(tuple(probes), clean)
+    check_own_probes(keys, own)
+    return own
+
+
+def check_own_probes(keys: Sequence[Key], probes: TextSet) -> None:
+    """Refuse own probes whose vectors are not the clean ones of every key, before anyone is asked."""
+    for key in keys:
+        given = checked_probes(key, probes)
+        check_clean(key, given.texts, given.embeddings)
 
 
 def check_encoder(key: Key, encoder: Encoder) -> None:
@@ -109,8 +135,8 @@ def check_encoder(key: Key, encoder: Encoder) -> None:
     if answers.shape[1] != key.width:
         raise InputError(f"the encoder's vectors have width {answers.shape[1]}, but the key was made for {key.width}")
     cosines = np.einsum("ij,ij->i", answers, key.pool.embeddings[: len(texts)])
-    if cosines.min() < _SAME_EMBEDDING:
-        strange = int((cosines < _SAME_EMBEDDING).sum())
+    if cosines.min() < SAME_EMBEDDING:
+        strange = int((cosines < SAME_EMBEDDING).sum())
         raise InputError(
             f"the encoder is not the clean one that this key was made with: {strange} of {len(texts)} pool texts "
             "differ (is it behind a gateway that marks?)"
@@ -131,12 +157,29 @@ def judge(
     level = min(key.settings.level for key in keys) if level is None else level
     if not 0.0 < level < 1.0:
         raise InputError(f"level is {level}, but must lie between 0 and 1")
+    if probes is not None:
+        check_own_probes(keys, probes)
+    with contextlib.nullcontext() if ledger is None else ledgers.Ledger(ledger) as book:
+        verdict = _judged(keys, answers, probes, level, book, power=power)
+        return verdict if book is None else replace(verdict, ledger=book.enter(verdict.to_dict()))
+
+
+def _judged(
+    keys: Sequence[Key],
+    answers: Answers,
+    probes: TextSet | None,
+    level: float,
+    ledger: ledgers.Ledger | None,
+    *,
+    power: bool,
+) -> Verdict:
     first, others = judge_keys(keys, answers, probes, ledger, level)
     basis, key, questions = first.basis, first.basis.key, first.basis.examination.questions
     judged_at = level / (first.correction * len(keys))
     found = estimate_power(key, _answered(basis), judged_at, axes=basis.examination.axes) if power else None
-    created = datetime.now(UTC)
-    verdict = Verdict(
+    created = datetime.now(UTC).replace(microsecond=0)
+    unasked = _unasked(basis)
+    return Verdict(
         outcome=outcome_of(first.p_value, judged_at, enough=found is None or found.enough),
         p_value=first.p_value,
         level=level,
@@ -157,13 +200,33 @@ def judge(
         paper=basis.examination.paper(basis.targets),
         power=found,
         other_keys=others,
-        notes=cautions(key, answers, found, created, other_keys=len(others)),
+        unasked=unasked,
+        notes=cautions(
+            draw=OWN_SALT if key.salt else HONEST_DRAW,
+            asked=len(questions),
+            missing=answers.missing,
+            p_value=first.p_value,
+            own_probes=probes is not None,
+            unasked=unasked,
+            axes=basis.examination.axes,
+            times=[exchange.time for exchange in answers.exchanges],
+            judged=created,
+            power_is_enough=found is None or found.enough,
+            other_keys=len(others),
+            test=key.test,
+        ),
+        ledger=None,
         scores=first.scores,
         basis=basis,
     )
-    if ledger is not None:
-        _enter(ledger, verdict)
-    return verdict
+
+
+def _unasked(basis: Basis) -> int:
+    """Return how many of the texts that are usually asked were not; own probes have no usual ones."""
+    if basis.probes is not None:
+        return 0
+    usual = plan_questions(basis.key, max(DEFAULT_BUDGET, least_budget(basis.key)), seed=0).texts
+    return len(set(usual).difference(basis.answers.texts))
 
 
 def _answered(basis: Basis) -> Questions:
@@ -189,14 +252,14 @@ class KeyJudgement(Sealed):
     correction: float  # what a p-value is multiplied by, for this look
 
     @classmethod
-    def of(cls, key: Key, answers: Answers, probes: TextSet | None, ledger: Path | None) -> KeyJudgement:
+    def of(cls, key: Key, answers: Answers, probes: TextSet | None, ledger: ledgers.Ledger | None) -> KeyJudgement:
         """Score the answers, then look up the targets."""
         examination = examine(key, answers, probes)
         z = examination.scores()  # sees no target ...
         digest = scores_digest(z)  # ... and is fixed before one is looked up: this is why p is exact
         basis = Basis(key, answers, probes, examination, examination.test(z), key.provider_targets())
         inputs = inputs_digest(key, examination.questions.asked, answers)
-        look = 1 if ledger is None else ledgers.looks(ledger, key.id, inputs)
+        look = 1 if ledger is None else ledger.look(key.id, inputs)
         correction = 1.0 if ledger is None else ledgers.correction(look, key.settings.statistic)
         return cls(basis, z, digest, inputs, basis.test.p_value(basis.targets), look, correction)
 
@@ -204,21 +267,21 @@ class KeyJudgement(Sealed):
 def inputs_digest(key: Key, asked: TextSet, answers: Answers) -> str:
     """Return the SHA-256 of all that a key's statistic is computed from: the texts, their clean vectors, the answers.
 
-    What else a file of answers holds does not count, and neither does the order of anything.
+    ``asked`` is in the order in which the statistic reads it, which is the key's own and not that of any file. What
+    else a file of answers holds does not count, nor does a text without an answer. A salt counts: it draws other
+    targets.
     """
     given = answers.lookup(asked.texts)
-    rows = sorted(
-        (text_digest(text), clean.astype("<f4").tobytes(), answer.astype("<f4").tobytes())
-        for text, clean, answer in zip(asked.texts, asked.embeddings, given, strict=True)
-    )
-    whole = sha256(f"regionmarker inputs 1 {key.id} {given.shape[1]}\n".encode())
-    for row in rows:
-        whole.update(b"".join(row))
+    salted = f" {key.salt.hex()}" if key.salt else ""
+    whole = sha256(f"regionmarker inputs 1 {key.id} {given.shape[1]}{salted}\n".encode())
+    for text, clean, answer in zip(asked.texts, asked.embeddings, given, strict=True):
+        if np.isfinite(answer).all():
+            whole.update(text_digest(text) + clean.astype("<f4").tobytes() + answer.astype("<f4").tobytes())
     return whole.hexdigest()
 
 
 def judge_keys(
-    keys: Sequence[Key], answers: Answers, probes: TextSet | None, ledger: Path | None, level: float
+    keys: Sequence[Key], answers: Answers, probes: TextSet | None, ledger: ledgers.Ledger | None, level: float
 ) -> tuple[KeyJudgement, tuple[OtherKey, ...]]:
     """Return the judgement of the key that has most to say, and what the others found, the most telling first.
 
@@ -229,11 +292,16 @@ def judge_keys(
     corrected = holm(paid)
     order = np.argsort(paid, kind="stable")
     first, *rest = ((found[row], float(corrected[row])) for row in order)
-    others = (OtherKey(one.basis.key.id, one.p_value, one.look, p, infringement=p <= level) for one, p in rest)
+    others = (
+        OtherKey(one.basis.key.id, one.p_value, one.look, p, infringement=p <= level, inputs_digest=one.inputs_digest)
+        for one, p in rest
+    )
     return first[0], tuple(others)
 
 
-def _named(key: Key, answers: Answers, probes: TextSet | None, ledger: Path | None, *, alone: bool) -> KeyJudgement:
+def _named(
+    key: Key, answers: Answers, probes: TextSet | None, ledger: ledgers.Ledger | None, *, alone: bool
+) -> KeyJudgement:
     """Judge by one key; where there are several, an error says which one it is about."""
     try:
         return KeyJudgement.of(key, answers, probes, ledger)
@@ -241,17 +309,3 @@ def _named(key: Key, answers: Answers, probes: TextSet | None, ledger: Path | No
         if alone:
             raise
         raise InputError(f"key {key.id} of the ring: {error}; or judge by one key alone (--key-id)") from error
-
-
-def _enter(path: Path, verdict: Verdict) -> None:
-    """Enter the look of every key, one line each."""
-    plain = {
-        "time": verdict.created,
-        "suspect": verdict.suspect,
-        "answers": verdict.answers_digest,
-        "inputs": verdict.inputs_digest,
-    }
-    judged = {"look": verdict.look, "judged_at": verdict.judged_at, "p_value": verdict.p_value}
-    ledgers.record(path, {**plain, **judged, "key_id": verdict.key_id, "outcome": verdict.outcome})
-    for other in verdict.other_keys:
-        ledgers.record(path, {**plain, **other.to_dict()})

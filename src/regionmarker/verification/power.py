@@ -176,6 +176,18 @@ class CaughtShare:
         share = round(share, 3)
         return cls(share, min(low, share), max(high, share))
 
+    @classmethod
+    def covering(cls, shares: Sequence[CaughtShare]) -> CaughtShare:
+        """Return the mean of several shares, with an interval that covers each of theirs.
+
+        Examples
+        --------
+        >>> CaughtShare.covering([CaughtShare(1.0, 0.9, 1.0), CaughtShare(0.2, 0.1, 0.4)])
+        CaughtShare(detected=0.6, low=0.1, high=1.0)
+        """
+        mean = round(float(np.mean([share.detected for share in shares])), 3)
+        return cls(mean, min(share.low for share in shares), max(share.high for share in shares))
+
 
 @dataclass(frozen=True)
 class _Trial:

@@ -258,13 +258,12 @@ def _fresh_probes(key: Key, probes: TextSet | None) -> TextSet:
     """
     if probes is None:
         return key.reservoir
-    given, candidates = _checked_probes(key, probes), set(key.pool.texts)
+    given, candidates = checked_probes(key, probes), set(key.pool.texts)
     row_of = {text: row for row, text in enumerate(given.texts) if text not in candidates}
     order = sorted(row_of, key=lambda text: sha256(text.encode()).digest())
     if len(order) < LEAST_PROBES:
-        raise InputError(
-            f"{len(order)} of the own probes can be asked, but at least {LEAST_PROBES} are needed: add texts"
-        )
+        few = f"{len(order)} of the own probes can be asked, but at least {LEAST_PROBES} are needed: add texts"
+        raise InputError(few)
     return TextSet(tuple(order), given.embeddings[[row_of[text] for text in order]])
 
 
@@ -321,7 +320,7 @@ class _Candidates(Sealed):
 
 
 def _candidates(key: Key, mark: RegionMark, probes: TextSet | None) -> _Candidates:
-    given = key.reservoir if probes is None else _checked_probes(key, probes)
+    given = key.reservoir if probes is None else checked_probes(key, probes)
     coordinates = mark.signed_distances(given.embeddings)  # (n, d)
     regions, margins = region_numbers(coordinates), np.abs(coordinates).min(axis=1)
     seen = set(key.pool.texts)
@@ -336,7 +335,8 @@ def _candidates(key: Key, mark: RegionMark, probes: TextSet | None) -> _Candidat
     return _Candidates(given, coordinates, populated, by_region)
 
 
-def _checked_probes(key: Key, probes: TextSet) -> TextSet:
+def checked_probes(key: Key, probes: TextSet) -> TextSet:
+    """Return own probes as texts and vectors of the key's width, or refuse what is neither."""
     texts = tuple(check_texts(probes.texts))
     embeddings = as_floats(probes.embeddings, width=key.width, what="the embeddings of the probes")
     if len(texts) != len(embeddings):

@@ -8,7 +8,7 @@ planned, the features of a real encoder in studies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Self, TypeVar
 
@@ -100,21 +100,50 @@ class RidgeSolver(Generic[S]):
         self.mean_variance = max(np.trace(gram) / size, 1e-4 * len(features))  # units may never vary
         self._gram = gram
         self._factors: dict[float, Any] = {}
+        self._held: tuple[Floats, dict[float, Floats]] | None = None
 
     def solve(self, targets: Floats, penalties: Sequence[float] = PENALTIES) -> Iterator[S]:
         """Yield the student for targets (n, D') and each penalty, a share of the mean variance of a hidden unit."""
-        from scipy.linalg import cho_solve  # slow to import
+        mean, moment = self._moments(targets)
+        for penalty in penalties:
+            yield self._solved(penalty, mean, moment)
 
-        student = self._student
+    def best(self, targets: Floats, score: Callable[[Floats], float], held: Floats) -> S:
+        """Return the student of the penalty whose answers (m, D') to the held-out features (m, F) score highest.
+
+        Answers to few texts need no output layer: (layer - centre) (gram + penalty)^-1 is made once for all targets.
+        """
+        mean, moment = self._moments(targets)
+        offered = {
+            penalty: (reader @ moment + mean).astype(np.float32) for penalty, reader in self._readers(held).items()
+        }
+        return self._solved(max(offered, key=lambda penalty: score(offered[penalty])), mean, moment)
+
+    def _moments(self, targets: Floats) -> tuple[Doubles, Floats]:
+        """Return the mean of targets (D',) and the products of the hidden layer with the rest of them (h, D')."""
         mean = targets.mean(axis=0, dtype=np.float64)
         moment: Doubles = np.zeros((len(self._centre), targets.shape[1]))
         for block in _blocks(len(targets)):
-            layer = student.hidden(student.scaled(self._features[block]))  # (b, h)
+            layer = self._student.hidden(self._student.scaled(self._features[block]))  # (b, h)
             moment += layer.T @ (targets[block] - mean).astype(np.float32)
-        for penalty in penalties:
-            W2: Floats = cho_solve(self._factor(penalty), moment.astype(np.float32))
-            b2: Floats = (mean - self._centre @ W2).astype(np.float32)
-            yield replace(student, W2=np.ascontiguousarray(W2), b2=b2)
+        return mean, moment.astype(np.float32)
+
+    def _solved(self, penalty: float, mean: Doubles, moment: Floats) -> S:
+        from scipy.linalg import cho_solve  # slow to import
+
+        W2: Floats = cho_solve(self._factor(penalty), moment)
+        b2: Floats = (mean - self._centre @ W2).astype(np.float32)
+        return replace(self._student, W2=np.ascontiguousarray(W2), b2=b2)
+
+    def _readers(self, held: Floats) -> dict[float, Floats]:
+        """Return for each penalty what turns moments into answers to features (m, F), (m, h)."""
+        from scipy.linalg import cho_solve
+
+        if self._held is None or not np.array_equal(self._held[0], held):
+            layer = self._student.hidden(self._student.scaled(held)) - self._centre.astype(np.float32)  # (m, h)
+            readers = {penalty: cho_solve(self._factor(penalty), layer.T).T for penalty in PENALTIES}
+            self._held = held, readers
+        return self._held[1]
 
     def _factor(self, penalty: float) -> Any:
         from scipy.linalg import cho_factor

@@ -98,11 +98,13 @@ class EndpointSuspect:
     is_named = True
     caches_answers = True
 
-    def __init__(self, encoder: OpenAIEncoder, *, attempts: int = 6, backoff: float = 0.5) -> None:
+    def __init__(self, encoder: OpenAIEncoder, *, name: str = "", attempts: int = 6, backoff: float = 0.5) -> None:
         self._encoder, self._attempts, self._backoff = encoder, attempts, backoff
+        self.name = name or encoder.name
 
     @property
-    def name(self) -> str:
+    def stored_as(self) -> str:
+        """What keeps its answers apart from others': one name for all ways to write its address."""
         return self._encoder.name
 
     @property
@@ -174,6 +176,9 @@ class FileSuspect:
         return found
 
 
+ANSWER_FORMATS = (".parquet", ".jsonl", ".csv")
+
+
 def load_suspect(suspect: object, *, name: str = "", batch_size: int = DEFAULT_BATCH, **options: Any) -> Suspect:
     """Make a suspect of a spec, a function or an object with ``encode``.
 
@@ -197,7 +202,7 @@ def load_suspect(suspect: object, *, name: str = "", batch_size: int = DEFAULT_B
     Examples
     --------
     >>> load_suspect("https://api.example.com/v1#large").name
-    'openai:https://api.example.com/v1#large'
+    'https://api.example.com/v1#large'
     >>> load_suspect("https://api.example.com/v1")
     Traceback (most recent call last):
     ...
@@ -244,6 +249,8 @@ def _from_spec(spec: str, batch_size: int, options: dict[str, Any]) -> Suspect:
         return FileSuspect(Path(rest))
     if head in ("http", "https", "openai"):
         return _endpoint(rest if head == "openai" else spec, batch_size, options)
+    if Path(spec).suffix in ANSWER_FORMATS:  # no encoder is called so
+        raise InputError(f"{spec} is no suspect: did you mean --suspect file:{spec}, a file of answers?")
     encoder = load_encoder(spec, **options)
     return FunctionSuspect(encoder.encode, name=encoder.name, batch_size=batch_size)
 
@@ -256,9 +263,10 @@ def _endpoint(address: str, batch_size: int, options: dict[str, Any]) -> Endpoin
         raise InputError("the suspect's address must name a model: write https://HOST/v1#MODEL")
     # Never OPENAI_API_KEY: the investigator's own key is not for the accused's server.
     key = os.environ.get(API_KEY_VARIABLE, "")
-    encoder = OpenAIEncoder(url, model, **{"api_key": key, "batch_size": batch_size, **options})
+    usual = {"api_key": key, "batch_size": batch_size, "key_variable": API_KEY_VARIABLE}
+    encoder = OpenAIEncoder(url, model, **{**usual, **options})
     again = {name: options[name] for name in ("attempts", "backoff") if name in options}
-    return EndpointSuspect(encoder, **again)
+    return EndpointSuspect(encoder, name=address, **again)  # as it was typed: reports are about an address
 
 
 def _is_garbage(error: Exception) -> bool:
