@@ -3,7 +3,8 @@
 A real gateway process stands between an upstream that answers wrongly in 1,000 ways and clients that send 1,000 kinds
 of broken HTTP, and is then besieged: by clients who leave, heads without end, sockets that say nothing, large bodies,
 bodies of millions of parts, and large texts that the upstream refuses. Meanwhile ``/livez`` is asked a hundred times a
-second from another process, and so is a server that does nothing: its slowest answer is the machine's. Counted are rows
+second from another process, and so is a server that does nothing: its slowest answer is the machine's. What the
+gateway's event loop used of the processor while ``/livez`` waited is what an idle machine would show. Counted are rows
 that were served otherwise than marked, errors of 500 and above that are not the upstream's, answers in another shape,
 tracebacks in the log, places at the door that are not given back, memory at its highest, and the slowest ``/livez``.
 ``--before`` attacks another version of the package as well.
@@ -28,8 +29,9 @@ from typing import Any
 import numpy as np
 
 from regionmarker import RegionMarker
+from regionmarker.gateway.dialects.vector_formats import quantised
 from studies._study import Command
-from studies.gateway.hostile import MODEL, ROWS, WIDTH, Reply, draw_reply, draw_request, post, question
+from studies.gateway.hostile import MODEL, ROWS, WAYS, WIDTH, Reply, Way, draw_reply, draw_request, post, question
 from studies.gateway.siege import SIEGE, Findings, Upstream, exchange
 from studies.gateway.stub import unit_rows
 from studies.gateway.targets import memory, stub
@@ -41,26 +43,35 @@ _PROBE = "from studies.gateway.prober import main; main()"
 PROBER: dict[str, Any] = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
 
 
-def is_marked(marker: RegionMarker, sent: Reply | None, body: bytes) -> int:
-    """Count rows of a good answer that are not the marked rows of what the upstream sent."""
-    served = [np.frombuffer(base64.b64decode(item["embedding"]), "<f4") for item in json.loads(body)["data"]]
-    clean = ROWS[: len(served)].copy()
+def unmarked_rows(marker: RegionMarker, sent: Reply | None, way: Way, body: bytes) -> int:
+    """Count rows of a good answer that are not the marked rows of what the upstream sent, in their type."""
+    clean = ROWS[:COUNT].copy()
     with contextlib.suppress(ValueError, TypeError, KeyError, IndexError):  # as far as it can be read at all
         for item in json.loads((sent.pieces[0] if sent else b"").partition(b"\r\n\r\n")[2])["data"]:
             value = item["embedding"]
             row = np.frombuffer(base64.b64decode(value), "<f4") if isinstance(value, str) else np.float32(value)
             clean[item["index"]] = row
-    return int((np.stack(served) != marker.transform(clean)).any(axis=1).sum())
+    marked, wrong = marker.transform(clean), 0
+    for output_type, rows in way.rows(json.loads(body)):
+        is_float = output_type in ("float", "base64")
+        right = marked if is_float else quantised(marked, output_type)
+        served = [np.frombuffer(base64.b64decode(row), right.dtype) if isinstance(row, str) else row for row in rows]
+        wrong += int((np.asarray(np.stack(served), dtype=right.dtype) != right).any(axis=1).sum())
+    return wrong
 
 
 async def faults(port: int, upstream: Upstream, marker: RegionMarker, count: int) -> Findings:
-    """Let the upstream answer in ``count`` wrong ways."""
-    found, body = Findings(), post(question([f"text {n}" for n in range(COUNT)]))
+    """Let the upstream answer in ``count`` wrong ways, and well now and then, to clients of every dialect and type."""
+    found, texts = Findings(), [f"text {n}" for n in range(COUNT)]
     for number in range(count):
-        upstream.reply = draw_reply(number, COUNT)
-        status, answer = await exchange(port, body)
+        upstream.reply = draw_reply(number, COUNT) if number % 20 else None
+        way = WAYS[number // 20 % len(WAYS)] if number % 20 == 0 else WAYS[number % len(WAYS)]
+        status, answer = await exchange(port, post(way.body(texts), route=way.route))
         found.take(status, answer)
-        found.unmarked += is_marked(marker, upstream.reply, answer) if status == 200 else 0
+        if status == 200:
+            found.unmarked += unmarked_rows(marker, upstream.reply, way, answer)
+        else:
+            found.shapeless += list(json.loads(answer or b"{}")) != way.shape
     upstream.reply = None
     return found
 
@@ -120,26 +131,27 @@ def highest(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def prober(port: int) -> Iterator[list[float]]:
+def prober(port: int, *pid: int) -> Iterator[list[tuple[float, float]]]:
     """Ask ``/livez`` from another process while the block runs; the times in ms are there after it."""
-    times: list[float] = []
-    with subprocess.Popen([sys.executable, "-c", _PROBE, str(port)], **PROBER) as asking:
+    times: list[tuple[float, float]] = []
+    with subprocess.Popen([sys.executable, "-c", _PROBE, *map(str, (port, *pid))], **PROBER) as asking:
         yield times
-        times += [seconds * 1e3 for seconds in json.loads(asking.communicate("end\n", timeout=180)[0])]
+        times += [(wait * 1e3, used * 1e3) for wait, used in json.loads(asking.communicate("end\n", timeout=600)[0])]
 
 
-def slowest(times: list[float]) -> str:
-    """Return median, 99 % quantile and maximum."""
-    return ", ".join(f"{value:.0f}" for value in (np.median(times), np.quantile(times, 0.99), max(times)))
+def slowest(times: list[tuple[float, float]], which: int = 0) -> str:
+    """Return median, 99 % quantile and maximum of the waits, or of the processor time in them."""
+    found = [pair[which] for pair in times]
+    return ", ".join(f"{value:.0f}" for value in (np.median(found), np.quantile(found, 0.99), max(found)))
 
 
-def attack(tree: Path, marker: RegionMarker, key: Path, folder: Path, count: int) -> None:
+def attack(tree: Path, marker: RegionMarker, key: Path, folder: Path, count: int, only: list[str]) -> None:
     """Attack one version, and print what came of it."""
     upstream, log = Upstream(), folder / f"log-{time.monotonic_ns()}"
     upstream.start()
     columns = ["part", "cases", "answers", "rows not as marked", "500 and above of ours", "another shape",
                "left in flight", "memory before, highest, MB", "/livez median, 99 %, slowest, ms",
-               "null server meanwhile, ms", "note"]  # fmt: skip
+               "null server meanwhile, ms", "processor time in /livez, ms", "note"]  # fmt: skip
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     with stub() as null, house(tree, key, upstream.port, log) as (port, running):
         parts: dict[str, Any] = {
@@ -148,16 +160,19 @@ def attack(tree: Path, marker: RegionMarker, key: Path, folder: Path, count: int
         } | {name: lambda part=part: part(port, upstream, count) for name, part in SIEGE.items()}
         asyncio.run(exchange(port, post(question(["warm"]))))
         for name, part in parts.items():
+            if only and name not in only:
+                continue
             before = memory(running.pid)
             highest(running.pid)
-            with prober(port) as times, prober(null) as null_times:
+            with prober(port, running.pid) as times, prober(null) as null_times:
                 found = asyncio.run(part())
             with contextlib.suppress(OSError):
                 found.left_over = in_flight(port)
             codes = ", ".join(f"{code or 'none'}: {n}" for code, n in sorted(found.statuses.items()))
             peak = f"{before:.0f}, {highest(running.pid):.0f}"
             counts = (found.unmarked, found.ours, found.shapeless, f"{found.left_over:g}")
-            cells = (name, found.cases, codes, *counts, peak, slowest(times), slowest(null_times), found.note)
+            waits = (slowest(times), slowest(null_times), slowest(times, 1))
+            cells = (name, found.cases, codes, *counts, peak, *waits, found.note)
             print("|", *(f"{cell} |" for cell in cells), flush=True)
         at_the_end = memory(running.pid)
     text = log.read_text()
@@ -170,6 +185,7 @@ def main() -> None:
     """Make a key and attack."""
     parser = Command(__doc__, PAGE, smoke={"cases": 10})
     parser.add_argument("--cases", type=int, default=1000)
+    parser.add_argument("--only", nargs="*", default=[], help="names of parts; all where none is named")
     parser.add_argument("--before", type=Path, help="a checkout of another version, to be attacked as well")
     given = parser.read()
     with tempfile.TemporaryDirectory() as name:
@@ -180,7 +196,7 @@ def main() -> None:
         for title, tree in (("Before", given.before), ("Now", ROOT)):
             if tree is not None:
                 print(f"{title}:\n")
-                attack(tree.resolve(), marker, folder / "k.rmkey", folder, given.cases)
+                attack(tree.resolve(), marker, folder / "k.rmkey", folder, given.cases, given.only)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 
 from regionmarker import RegionMarker
-from regionmarker.gateway.dialects import EmbeddingRequest, EncodedVector, openai
+from regionmarker.gateway.dialects import EmbeddingRequest, openai
+from regionmarker.gateway.dialects.vector_formats import EncodedVector
 from regionmarker.gateway.embeddings import pieces
 from regionmarker.gateway.logs import make_logger
 from regionmarker.gateway.marking import Marking, Rollout
@@ -24,7 +25,7 @@ def once(body: bytes, count: int, served_key: ServedKey, request: EmbeddingReque
     """Serve one answer and return the milliseconds of each step."""
     rollout = Rollout("nobody", make_logger(), CollectorRegistry())
     marking = Marking(served_key.current(), Tenant(""), rollout)
-    encode, encoding = openai.format_of(request).encode, 0.0
+    encode, encoding = request.formats[0].encode, 0.0
 
     def mark_block(rows: np.ndarray, first: int) -> list[EncodedVector]:
         nonlocal encoding
@@ -57,7 +58,7 @@ def codec(rounds: int = 7) -> None:
     for count in (1, 16, 256, 2048):
         for source, target in (("base64", "base64"), ("base64", "float"), ("float", "float")):
             asked, request = _request(source), _request(target)
-            body = b"".join(openai.answer(asked, openai.format_of(asked).encode(ROWS[:count]), count))
+            body = b"".join(openai.answer(asked, asked.formats[0].encode(ROWS[:count]), count))
             runs = [once(body, count, served_key, request) for _ in range(rounds)]
             best = min(runs, key=lambda run: run["all"])
             print(

@@ -6,8 +6,9 @@ import base64
 import gzip
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,21 @@ from studies.gateway.stub import unit_rows
 WIDTH = 64
 MODEL = "hostile-model"
 ROWS = unit_rows(512, WIDTH, seed=3)
+COHERE_TYPES = ("float", "int8", "uint8", "binary", "ubinary", "base64")
+_FIELDS = {
+    "/v1/embeddings": ["input", "model", "user", "dimensions", "encoding_format", "output_dtype", "\0", "unknown"],
+    "/v2/embed": [
+        "texts",
+        "model",
+        "input_type",
+        "embedding_types",
+        "output_dimension",
+        "truncate",
+        "images",
+        "unknown",
+    ],
+    "/api/embed": ["input", "model", "truncate", "dimensions", "keep_alive", "options", "unknown"],
+}
 _ODD: list[Any] = [
     None, True, -1, 0, 2**31, 2**63, 10**400, 1e308, 0.5, "", "a", "9" * 5000, [], [[]], {}, {"a": []}, [None] * 9,
 ]  # fmt: skip
@@ -172,10 +188,55 @@ def question(texts: list[str], **fields: Any) -> bytes:
     return json.dumps({"model": MODEL, "input": texts, "encoding_format": "base64", **fields}).encode()
 
 
-def post(body: bytes, *headers: str, length: int | str | None = None) -> bytes:
+@dataclass(frozen=True)
+class Way:
+    """One way to ask for embeddings: a dialect and what it is to answer with."""
+
+    route: str
+    body: Callable[[list[str]], bytes]
+    rows: Callable[[Any], Iterator[tuple[str, list[Any]]]]  # from an answer: each type with its rows
+    shape: list[str]  # the fields of an error
+
+
+def _openai(answer: Any, output_type: str = "float") -> Iterator[tuple[str, list[Any]]]:
+    yield output_type, [item["embedding"] for item in answer["data"]]
+
+
+_ERROR = ["error"]
+WAYS = (
+    Way("/v1/embeddings", question, _openai, _ERROR),
+    *(
+        Way(
+            "/v1/embeddings",
+            partial(question, output_dtype=kind, encoding_format=coding),
+            partial(_openai, output_type=kind),
+            _ERROR,
+        )
+        for kind in ("int8", "uint8", "binary", "ubinary")
+        for coding in ("float", "base64")
+    ),
+    Way(
+        "/v2/embed",
+        lambda texts: json.dumps({"model": MODEL, "texts": texts, "embedding_types": list(COHERE_TYPES)}).encode(),
+        lambda answer: iter(answer["embeddings"].items()),
+        ["message"],
+    ),
+    Way(
+        "/api/embed",
+        lambda texts: json.dumps({"model": MODEL, "input": texts}).encode(),
+        lambda answer: iter([("float", answer["embeddings"])]),
+        _ERROR,
+    ),
+)
+"""Every dialect, and every type of answer."""
+
+
+def post(
+    body: bytes, *headers: str, length: int | str | None = None, route: str = "/v1/embeddings", method: str = "POST"
+) -> bytes:
     """Return a whole request."""
     lines = [
-        "POST /v1/embeddings HTTP/1.1",
+        f"{method} {route} HTTP/1.1",
         "host: h",
         *headers,
         f"content-length: {len(body) if length is None else length}",
@@ -186,7 +247,8 @@ def post(body: bytes, *headers: str, length: int | str | None = None) -> bytes:
 def draw_request(number: int) -> bytes:
     """Draw the bytes of one hostile client."""
     dice = random.Random(10_000 + number)
-    whole = post(question(["a text", "another"]))
+    way = WAYS[number % len(WAYS)]
+    whole = post(way.body(["a text", "another"]), route=way.route)
     kind = dice.randrange(10)
     if kind == 0:
         broken = bytearray(whole)
@@ -201,14 +263,14 @@ def draw_request(number: int) -> bytes:
         )
     if kind == 3:
         length = dice.choice(["0" * 9000 + "5", "-1", "1e3", "9" * 30, "+5", "0x10", "5, 5", " ", "99999999"])
-        return post(question(["a"]), length=length)
+        return post(way.body(["a"]), length=length, route=way.route)
     if kind == 4:
         many = [f"x-{n}: {'a' * dice.randint(0, 400)}" for n in range(dice.choice([50, 150, 3000]))]
-        return post(question(["a"]), *many)
+        return post(way.body(["a"]), *many, route=way.route)
     if kind == 5:
         sizes = dice.choice([b"zz", b"-1", b"5;" + b"a" * 90_000, b"ffffffffffffffffff", b"%x" % 10])
         return (
-            b"POST /v1/embeddings HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n"
+            f"POST {way.route} HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n".encode()
             + sizes
             + b"\r\n"
             + b"{" * 10
@@ -222,9 +284,10 @@ def draw_request(number: int) -> bytes:
     if kind == 7:
         return whole * dice.choice([2, 5, 40])
     if kind == 8:
-        odd = dice.choice(_ODD)
-        field = dice.choice(["input", "model", "user", "dimensions", "encoding_format", "\0", "unknown"])
-        return post(json.dumps({"model": MODEL, "input": "a", field: odd}).encode())
+        return post(
+            json.dumps({**json.loads(way.body(["a"])), dice.choice(_FIELDS[way.route]): dice.choice(_ODD)}).encode(),
+            route=way.route,
+        )
     heads = [
         "upgrade: websocket\r\nconnection: upgrade", "expect: 100-continue", "content-type: text/plain",
         "content-encoding: gzip", "authorization: Bearer " + "a" * 9000, "authorization: Basic \xff\xfe",

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from studies.gateway.hostile import MODEL, Reply, good, http, post, question
+from studies.gateway.hostile import COHERE_TYPES, MODEL, Reply, good, http, post, question
 
 MB = 1 << 20
 UPSTREAMS = (
@@ -79,13 +79,21 @@ class Findings:
         self.statuses[status] += 1
         if status < 400:
             return
-        try:
-            error = json.loads(body)["error"]
-            shaped = list(error) == ["message", "type", "param", "code"]
-        except (ValueError, TypeError, KeyError):
-            error, shaped = {}, False
-        self.shapeless += not shaped
-        self.ours += status >= 500 and error.get("code") not in (*UPSTREAMS, "too_many_connections")
+        said = shape_of(body)
+        self.shapeless += said is None
+        upstreams = said in (*UPSTREAMS, "too_many_connections") or (said == "" and status in (502, 503, 504))
+        self.ours += status >= 500 and not upstreams
+
+
+def shape_of(body: bytes) -> str | None:
+    """Return the code of an error in a dialect's shape, "" where the dialect has none, None where it has no shape."""
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        said = json.loads(body)
+        if list(said) in (["message"], ["error"]) and isinstance(next(iter(said.values())), str):
+            return ""  # Cohere's and Ollama's
+        if list(said["error"]) == ["message", "type", "param", "code"]:
+            return str(said["error"]["code"])
+    return None
 
 
 @contextlib.asynccontextmanager
@@ -184,6 +192,41 @@ async def bodies_of_many_parts(port: int, _upstream: Upstream, count: int) -> Fi
     return found
 
 
+async def parts_of_dialects(port: int, _upstream: Upstream, count: int) -> Findings:
+    """Send what only some dialects read: options and types without end, numbers of 15 MB, deep nests."""
+    found, size = Findings(), 15 * MB
+    model = b'{"model":"%b",' % MODEL.encode()
+    options = b",".join(b'"%d":1' % number for number in range(size // 12))
+    bodies = [
+        ("/api/embed", b'"input":"a","options":{%b}}' % options),
+        ("/api/embed", b'"input":"a","options":{"a":%b1%b}}' % (b'{"a":' * (size // 6), b"}" * (size // 6))),
+        ("/api/embed", b'"input":"a","keep_alive":0.%b}' % (b"9" * size)),
+        ("/api/embed", b'"input":"a","dimensions":%b}' % (b"9" * size)),
+        ("/v2/embed", b'"texts":["a"],"embedding_types":[%b"int8"]}' % (b'"int8",' * (size // 7))),
+        ("/v2/embed", b'"texts":["a"],"output_dimension":1e%b}' % (b"9" * size)),
+        ("/v2/embed", b'"texts":["%b"],"x":[%b]}' % (b"a" * MB, b"[" * (size // 2))),
+        ("/v1/embeddings", b'"input":"a","output_dtype":"%b"}' % (b"int8" * (size // 4))),
+    ]
+    for route, rest in bodies * max(1, count // 500):
+        found.take(*await exchange(port, post(model + rest, route=route)))
+    return found
+
+
+async def answers_in_all_types(port: int, upstream: Upstream, count: int) -> Findings:
+    """Ask for 512 vectors in six types at once, 16 at a time."""
+    found, turns = Findings(), asyncio.Semaphore(16)
+    upstream.reply = None
+    fields = {"model": MODEL, "texts": [f"text {n}" for n in range(512)], "embedding_types": list(COHERE_TYPES)}
+    body = post(json.dumps(fields).encode(), route="/v2/embed")
+
+    async def one() -> None:
+        async with turns:
+            found.take(*await exchange(port, body))
+
+    await asyncio.gather(*(one() for _ in range(max(16, count // 10))))
+    return found
+
+
 async def refused_texts(port: int, upstream: Upstream, count: int) -> Findings:
     """Send texts of 15 MB that the upstream refuses in many words."""
     found = Findings()
@@ -201,5 +244,7 @@ SIEGE = {
     "sockets that say nothing": idle_sockets,
     "bodies of 15.5 MB": large_bodies,
     "bodies of millions of parts": bodies_of_many_parts,
+    "large parts of other dialects": parts_of_dialects,
+    "answers in six types": answers_in_all_types,
     "refused texts of 15 MB": refused_texts,
 }

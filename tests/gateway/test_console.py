@@ -63,8 +63,8 @@ def page(house):
 def test_it_shows_what_the_operator_needs(house, key):
     html = page(house)[1]
     for part in (
-        "ready", key.id, commit(key), "wordllama", "everyone is marked", "vectors served", "200: 1", "acme", "77",
-        "zenith", "newcomer", "not in the key", "tenant is not in the key", "not enough traffic yet",
+        "ready", key.id, commit(key), "wordllama", "everyone is marked", "vectors served", "answered with 200", "acme",
+        "77", "zenith", "newcomer", "not in the key", "tenant is not in the key", "not enough traffic yet",
     ):  # fmt: skip
         assert part in html, part
 
@@ -131,6 +131,7 @@ def test_every_answer_forbids_scripts_frames_and_keeping(house):
     assert page(house)[0]["cache-control"] == "no-store"
     html = page(house)[1]
     assert not re.search(r"<script|<style|style=| on\w+=|https?://", html)
+    assert "<svg" in html  # inline: nothing is fetched for the charts
 
 
 def test_other_sites_cannot_use_its_forms(house):
@@ -144,6 +145,74 @@ def test_names_and_reasons_stay_text(house):
     html = page(house)[1]
     assert "&lt;script&gt;alert(1)" in html
     assert "<script>" not in html
+
+
+def test_errors_are_errors_and_warnings_stand_apart(house):
+    house.gateway.logger.error("a bad thing")
+    for number in range(60):  # more than are kept
+        house.gateway.logger.warning(f"a mild thing {number}")
+    errors, warnings = page(house)[1].split("<summary>Recent warnings")
+    errors = errors.split("<h2>Recent errors")[1]
+    assert "a bad thing" in errors
+    assert "request failed" in errors  # the newcomer's 503
+    assert "mild" not in errors
+    assert warnings.count("a mild thing") == 50
+
+
+def test_charts_and_numbers_count_what_was_answered(place):
+    folder, keys = place
+    settings = Settings(folder / "serving.rmkey", database=str(folder / "t.db"), admin_token=TOKEN)
+    with running(open_gateway(settings)) as house:
+        assert "nothing was served in the last hour" in page(house)[1]
+        for _ in range(3):
+            house.embed(["one"], keys["acme"])
+        question = {"model": "wordllama", "input": "a text"}
+        assert house.ask("/v1/embeddings", token="rm-wrong", body=question)[0] == 401
+        assert house.ask("/v1/embeddings", token=keys["newcomer"], body=question)[0] == 503
+        html = page(house)[1]
+    assert "3 in the last hour" in html
+    assert "1 refused, 1 failed in the last hour" in html
+    assert re.search(r"last: half within [\d.]+ m?s, 95 % within", html)
+    for kind in ("served", "refused", "failed", "median", "slowest"):
+        assert f'<rect class="{kind}" x=' in html, kind
+    assert '<th scope="row">answered with 200</th><td class="number">3</td>' in html
+
+
+def test_the_page_loads_itself_again_as_long_as_the_operator_wants(house):
+    def pace(query):
+        html = house.ask(f"/console{query}", token=TOKEN)[2].decode()
+        return re.findall(r'http-equiv="refresh" content="([^"]*)"', html)
+
+    assert pace("") == pace("?refresh=10") == ["10"]
+    assert pace("?refresh=60") == ["60"]
+    assert pace("?refresh=off") == []
+    assert pace("?refresh=0;url=https://evil.example") == ["10"]  # only what is on the list
+
+
+def test_a_browser_gets_a_page_where_a_program_gets_json(house):
+    for accept, shape in (("text/html,*/*", b"<h1>That was not done</h1>"), ("*/*", b'{"error":')):
+        status, headers, body = house.ask("/console/reload", body=b"", accept=accept)
+        assert status == 401
+        assert shape in body
+        assert "default-src 'none'" in headers.get("content-security-policy", "") or accept == "*/*"
+
+
+def test_a_session_that_ended_says_so(house):
+    assert b"the session has ended" in house.ask("/console", cookie="regionmarker_console=1.2")[2]
+    assert b"the session has ended" not in house.ask("/console")[2]
+
+
+def test_an_upstream_that_was_never_reached_is_an_alarm(house):
+    house.gateway.upstream_seen = False
+    try:
+        assert "has not been reached yet: nothing can be served" in page(house)[1]
+    finally:
+        house.gateway.upstream_seen = True
+    house.gateway.draining = True
+    try:
+        assert "This gateway is about to stop" in page(house)[1]
+    finally:
+        house.gateway.draining = False
 
 
 def test_without_a_token_there_is_no_console(place):
@@ -226,6 +295,10 @@ def test_a_real_browser_logs_in_and_out(house, key, program, tmp_path):
         before = house.gateway.served_key.current().version
         browser.evaluate("document.querySelector('form[action=\"/console/reload\"]').submit()")
         browser.wait_for(f"document.body.innerText.includes('version since the start\\t{before + 1}')")
+        shown_at = "document.querySelector('header span').textContent"
+        first = browser.evaluate(shown_at)
+        browser.open(f"{house.url}/console?refresh=10", shown_at)
+        browser.wait_for(f"{shown_at} > '{first}'")  # it loaded itself again
         browser.evaluate("document.querySelector('form[action=\"/console/logout\"]').submit()")
         browser.wait_for("document.getElementById('token')")
 
@@ -238,6 +311,31 @@ def test_a_real_browser_does_not_let_another_site_press_the_buttons(house, progr
         f"<form method=post action='{house.url}/console/reload'></form><script>document.forms[0].submit()</script>"
     )
     with browsing(program("chromium"), tmp_path / "profile") as browser:
-        browser.open(trap.as_uri(), "document.body && document.body.innerText.includes('error')")
+        browser.open(trap.as_uri(), "document.body && document.body.innerText.includes('That was not done')")
         assert "must be sent from the console itself" in browser.text()
     assert house.gateway.served_key.current().version == before
+
+
+NUMBERS_ALIGN = """[...document.querySelectorAll('table.cards')].every(table => {
+    const heads = [...table.tHead.rows[0].cells];
+    return [...table.tBodies[0].rows].every(row => [...row.cells].every((cell, place) =>
+        getComputedStyle(cell).textAlign === getComputedStyle(heads[place]).textAlign))})"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_real_browser_shows_it_at_every_width(house, place, program, tmp_path, width):
+    """Nothing sticks out sideways, the charts are drawn in colour, and numbers stand under their headings."""
+    house.embed(["one"], place[1]["acme"])
+    house.gateway.logger.error("a long thing", reason="x" * 400)
+    with browsing(program("chromium"), tmp_path / "profile") as browser:
+        browser.resize(width, 900)
+        browser.open(f"{house.url}/console", "document.getElementById('token')")
+        assert browser.sticks_out() == []
+        browser.evaluate(f"document.getElementById('token').value = '{TOKEN}'; document.forms[0].submit()")
+        browser.wait_for("document.body.innerText.includes('Recent errors')")
+        browser.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        assert browser.sticks_out() == []
+        colours = "[...document.querySelectorAll('figure rect')].map(bar => getComputedStyle(bar).fill)"
+        assert len(set(browser.evaluate(colours))) >= 3  # the style sheet reaches into the SVG
+        assert browser.evaluate("document.querySelectorAll('figure svg').length") >= 3
+        assert width < 800 or browser.evaluate(NUMBERS_ALIGN)

@@ -63,7 +63,7 @@ def test_a_whole_key_is_cut_down_to_the_tenants_of_the_database(texts, tmp_path,
     with running(gateway) as house:
         expected = real_marker.transform(wordllama.encode(texts), tenant="acme")
         assert np.array_equal(house.embed(texts, key), expected)
-        assert gateway.served_key.current().tenants == ("acme",)
+        assert gateway.served_key.current().labels == {"acme"}
         assert gateway.served_key.current().commitment is not None
     accounts.close()
 

@@ -171,3 +171,12 @@ def test_what_marking_would_have_done_is_measured(served):
 def test_other_words_are_refused():
     with pytest.raises(InputError, match="--serve-unmarked takes nobody, shadow-tenants, everyone, not 'all'"):
         Rollout("all", Log(), CollectorRegistry())
+
+
+def test_unmarked_rows_are_scaled_where_marked_ones_are(marker, sentences):
+    key = ServedKey(marker.key_.serving(), normalise=True).current()
+    clean = vectors_of(sentences[:20])
+    served = Marking(key, Tenant(""), Rollout("everyone", Log(), CollectorRegistry())).serve(3 * clean)
+    np.testing.assert_allclose(np.linalg.norm(served, axis=1), 1.0, atol=1e-3)
+    np.testing.assert_allclose(served, clean, atol=2e-4)
+    assert in_format(served, key.number_format).all()  # as marked rows are

@@ -96,6 +96,15 @@ def test_no_seconds_of_work_in_the_event_loop_for_a_body_of_many_parts(serve, mo
     assert parsed == []
 
 
+@pytest.mark.parametrize(("route", "field"), [("/v2/embed", b"texts"), ("/api/embed", b"input")])
+@pytest.mark.parametrize("name", ["lists", "empty texts", "nested"])
+def test_the_other_dialects_count_before_they_parse_as_well(serve, route, field, name):
+    body = b'{"model":"m","%b":' % field + BOMBS[name] + b"}"
+    response = serve().client.post(route, content=body, headers={"content-type": "application/json"})
+    assert response.status_code == 400
+    assert f"'{field.decode()}' must hold at most 2048 inputs" in response.text
+
+
 def test_a_little_too_much_gets_the_parsers_own_message(serve, upstream):
     serving = serve()
     many = serving.post([f"a text of some letters, number {n}" for n in range(2049)])

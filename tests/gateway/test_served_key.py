@@ -24,7 +24,7 @@ def test_a_full_key_file_gives_a_serving_key_and_nothing_more(real_marker, tmp_p
     real_marker.save(tmp_path / "k.rmkey")
     hold = ServedKey(open_serving_key(tmp_path / "k.rmkey", ["acme"]))
     key_version = hold.current()
-    assert (key_version.key_id, key_version.tenants) == (real_marker.key_.id, ("acme",))
+    assert (key_version.key_id, key_version.labels) == (real_marker.key_.id, {"acme"})
     assert key_version.commitment == commit(real_marker.key_)
     assert not _holds(hold, (Key, Secret), set())
 
@@ -125,14 +125,15 @@ def test_a_replaced_file_is_swapped_in(path, reloader, hold, key, log, registry)
     replace_key(path, rotated.serving(["acme", "zenith"]))
     assert asyncio.run(reloader.look()) is True
     assert (hold.current().key_id, hold.current().version) == (rotated.id, 2)
-    assert hold.current().tenants == ("acme", "zenith")
+    assert hold.current().labels == {"acme", "zenith"}
     assert asyncio.run(reloader.look()) is False
     assert log.lines == [("serving with a new key", {"key_id": rotated.id, "version": 2})]
     assert 'regionmarker_key_reloads_total{outcome="swapped"} 1.0' in generate_latest(registry).decode()
 
 
 def damaged(path, key):
-    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
 
 
 def gone(path, key):
@@ -239,6 +240,6 @@ def test_a_whole_key_is_derived_again_for_a_new_tenant(tmp_path, key, log, regis
     assert asyncio.run(reloader.look()) is False
     names.append("zenith")
     assert asyncio.run(reloader.look()) is True
-    assert hold.current().tenants == ("acme", "zenith")
+    assert hold.current().labels == {"acme", "zenith"}
     away.append(True)
     assert asyncio.run(reloader.look()) is False

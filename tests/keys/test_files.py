@@ -12,7 +12,14 @@ import pytest
 
 from regionmarker import KeyRing, RegionMarker
 from regionmarker.errors import InputError, KeyFileError, OutsideError
-from regionmarker.keys.files import LARGEST_VARIABLE, PASSPHRASE_VARIABLE, SECRET_FILE_VARIABLE, secret_path
+from regionmarker.keys.files import (
+    LARGEST_VARIABLE,
+    PASSPHRASE_VARIABLE,
+    SECRET_FILE_VARIABLE,
+    open_serving,
+    save_serving,
+    secret_path,
+)
 
 KEY = "provider.rmkey"
 
@@ -205,3 +212,41 @@ def test_a_named_pipe_is_refused_and_not_waited_for(saved, which):
     os.mkfifo(path, 0o600)
     with pytest.raises(KeyFileError, match="is not a file"):
         RegionMarker.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("head", "looks"),
+    [(b"PAR1....", "a Parquet file"), (b"\x93NUMPY..", "a NumPy file"), (b"PK\x03\x04", "a zip file"), (b"words", "")],
+)
+def test_another_file_is_no_key_whatever_its_mode(tmp_path, head, looks):
+    path = tmp_path / "vectors.parquet"
+    path.write_bytes(head + bytes(100))
+    path.chmod(0o644)
+    with pytest.raises(KeyFileError, match="is not a key file") as refused:
+        KeyRing.load(path)
+    assert looks in str(refused.value)
+    assert "chmod" not in str(refused.value)
+
+
+def test_a_serving_key_is_no_key_and_a_key_is_no_secret(saved, tmp_path, marker):
+    serving = tmp_path / "serving.rmkey"
+    save_serving(serving, marker.key_.serving(), None)
+    with pytest.raises(KeyFileError, match="is a serving key, which can only mark: give the key file"):
+        KeyRing.load(serving)
+    with pytest.raises(KeyFileError, match="is a whole key, and not a serving key"):
+        open_serving(saved, None)
+    with pytest.raises(KeyFileError, match="is a key file, and not the secret that opens one"):
+        KeyRing.load(saved, secret_file=saved)
+
+
+@pytest.mark.parametrize("first", [b"{", b"[", b"PAR1", b"PK\x03\x04", b"%PDF"])
+def test_a_secret_may_begin_like_anything(marker, tmp_path, first):
+    """Random bytes do, once in a hundred keys or so."""
+    path, secret = tmp_path / "k.rmkey", tmp_path / "k.secret"
+    secret.write_bytes(first.ljust(32, b"\x07"))
+    secret.chmod(0o600)
+    KeyRing([marker.key_]).save(path, secret_file=secret)
+    assert KeyRing.load(path, secret_file=secret).primary.id == marker.key_.id
+    secret.write_bytes(first.ljust(33, b"\x07"))
+    with pytest.raises(KeyFileError):
+        KeyRing.load(path, secret_file=secret)

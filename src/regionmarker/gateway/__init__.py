@@ -1,9 +1,9 @@
-"""The OpenAI-compatible service that marks what an upstream returns.
+"""The service, OpenAI-compatible first of all, that marks what an upstream returns.
 
 In the order of a request:
 
 server, app        the process and its routes
-embeddings         ``POST /v1/embeddings``, from its headers to the last byte of its answer
+embeddings         a request for embeddings, from its headers to the last byte of its answer
 tenants            who is asking
 rate_limit         how often
 dialects           the request read, the answer written

@@ -19,13 +19,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from regionmarker.gateway.errors import ApiError, bad_request, error_body, retry_headers
+from regionmarker.gateway.errors import ApiError, bad_request, retry_headers
 from regionmarker.gateway.tenants import Tenant
 
 _SHORTEST, _LONGEST = 0.05, 10.0  # seconds that clients are asked to wait
 _MESSAGE = "the server is busy: come back later"
-BUSY_BODY = error_body(_MESSAGE, status=429, code="rate_limit_exceeded")
-"""The body of every refusal, made once."""
 
 
 @dataclass(slots=True, eq=False)

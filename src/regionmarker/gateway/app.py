@@ -15,9 +15,9 @@ from starlette.routing import BaseRoute, Route
 
 from regionmarker.gateway.console import Console, address_of
 from regionmarker.gateway.dialects import openai
-from regionmarker.gateway.dialects.openapi import DIALECTS, Status, document
+from regionmarker.gateway.dialects.openapi import DIALECTS, Status, dialect_at, document
 from regionmarker.gateway.embeddings import EmbeddingsEndpoint, find_tenant
-from regionmarker.gateway.errors import ApiError, error_body
+from regionmarker.gateway.errors import ApiError
 from regionmarker.gateway.gateway import Gateway
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -75,14 +75,13 @@ async def _refused(_request: Request, error: Exception) -> Response:
     return Response(error.body(), error.status, headers, media_type="application/json")
 
 
-async def _not_routed(_request: Request, error: Exception) -> Response:
+async def _not_routed(request: Request, error: Exception) -> Response:
     """Answer where Starlette itself says no: 404 and 405."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     headers = dict(getattr(error, "headers", None) or {})
     message = "there is no such page here" if status == 404 else "this page does not take that method"
-    return Response(
-        error_body(message, status=status, code=_CODES.get(status)), status, headers, media_type="application/json"
-    )
+    body = dialect_at(request.url.path).error_body(ApiError(status, _CODES.get(status, "internal_error"), message))
+    return Response(body, status, headers, media_type="application/json")
 
 
 class Pages:

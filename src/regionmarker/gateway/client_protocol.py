@@ -17,7 +17,8 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from regionmarker.gateway.connections import Connections
-from regionmarker.gateway.errors import error_body
+from regionmarker.gateway.dialects.openapi import dialect_at
+from regionmarker.gateway.errors import ApiError, error_body
 
 _LINGER = 5.0  # seconds in which a connection that was closed may still take its last bytes
 _SIP = 0.01  # seconds between two reads of a body that nobody wants; the loop would else read megabytes of it in a turn
@@ -255,9 +256,10 @@ _MALFORMED = (400, "invalid_http", "this is not a valid HTTP request", "malforme
 _TOO_LARGE = (431, "headers_too_large", "the headers of the request are too many or too large", "head_size")
 
 
-async def _turn_away(_scope: Scope, _receive: Receive, send: Send) -> None:
+async def _turn_away(scope: Scope, _receive: Receive, send: Send) -> None:
     """Refuse a request behind a proxy whose client has too many under way."""
-    body = error_body("too many requests at once: come back later", status=429, code="rate_limit_exceeded")
+    error = ApiError(429, "rate_limit_exceeded", "too many requests at once: come back later")
+    body = dialect_at(scope["path"]).error_body(error)
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), (b"retry-after", b"1")]
     await send({"type": "http.response.start", "status": 429, "headers": headers})
     await send({"type": "http.response.body", "body": body})

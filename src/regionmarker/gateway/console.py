@@ -1,14 +1,16 @@
 """``/console``: the operator's page, plain HTML behind the admin token.
 
 Status, traffic, tenants, the key's public name and commitment, recent errors. No script; a policy that forbids any; a
-cookie that no script and no other site can use. Browsers log in with a form, programs send the token as a bearer.
+cookie that no script and no other site can use. Browsers log in with a form, programs send the token as a bearer. The
+page asks the browser to load it again every few seconds, as long as the operator wants.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from functools import wraps
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qs
@@ -19,6 +21,7 @@ from starlette.responses import RedirectResponse, Response
 
 from regionmarker._version import __version__
 from regionmarker.errors import OutsideError
+from regionmarker.gateway.charts import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, charts
 from regionmarker.gateway.errors import ApiError
 from regionmarker.gateway.gateway import Gateway
 from regionmarker.gateway.operator import LASTS_SECONDS, Sessions
@@ -34,8 +37,29 @@ _HEADERS = {
 }
 _FORM_BYTES = 4096
 _FORM_SECONDS = 10.0
+_REFRESH = {"10": 10, "60": 60, "off": 0}  # what ?refresh= may say, in seconds; the first is what nobody asked for
 _QUIET = ("timestamp", "level", "event", "logger")  # fields that have columns of their own, or none
 _OURS = ("same-origin", "none", "")  # what a browser says of a request that no other site has made
+
+
+Handler = Callable[["Console", Request], Awaitable[Response]]
+
+
+def _for_people(handle: Handler) -> Handler:
+    """Answer a browser with a page where something is refused; programs get the one shape of all errors."""
+
+    @wraps(handle)
+    async def handled(console: Console, request: Request) -> Response:
+        try:
+            return await handle(console, request)
+        except ApiError as error:
+            if "text/html" not in request.headers.get("accept", ""):
+                raise
+            answer = console._page("error.html.jinja", {"error": error}, error.status)
+            answer.headers.update({name.decode(): value.decode() for name, value in error.headers})
+            return answer
+
+    return handled
 
 
 class Console:
@@ -52,15 +76,19 @@ class Console:
         self._pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
         self._style = _template("console.css")
 
+    @_for_people
     async def show(self, request: Request) -> Response:
         if not await self._is_operator(request):
-            return self._login_form("")
-        return self._page("console.html.jinja", await facts(self._gateway))
+            return self._login_form("Please log in again: the session has ended." if COOKIE in request.cookies else "")
+        chosen = request.query_params.get("refresh", "")
+        refresh = {"refresh": _REFRESH.get(chosen, next(iter(_REFRESH.values()))), "paces": _REFRESH}
+        return self._page("console.html.jinja", {**await facts(self._gateway), **refresh})
 
     async def style(self, request: Request) -> Response:  # noqa: ARG002
         """Return the style sheet, which holds nothing secret."""
         return Response(self._style, media_type="text/css", headers={**_HEADERS, "cache-control": "max-age=3600"})
 
+    @_for_people
     async def log_in(self, request: Request) -> Response:
         _same_site(request)
         try:
@@ -76,6 +104,7 @@ class Console:
         )  # fmt: skip
         return answer
 
+    @_for_people
     async def log_out(self, request: Request) -> Response:
         """End the session here and at every replica, and take the cookie from the browser."""
         _same_site(request)
@@ -92,6 +121,7 @@ class Console:
         answer.delete_cookie(COOKIE, path="/console", httponly=True, samesite="strict")
         return answer
 
+    @_for_people
     async def reload(self, request: Request) -> Response:
         """Load the key file again; the page says what came of it."""
         _same_site(request)
@@ -172,13 +202,16 @@ async def facts(gateway: Gateway) -> dict[str, Any]:
             ("commitment", key.commitment or "not known: export the serving key again"),
             ("version since the start", key.version),
             ("width and grid", f"{key.width}, {key.number_format.value}"),
-            ("tenants in the key", len(key.tenants)),
+            ("tenants in the key", len(key.labels)),
         ],
+        "charts": charts(gateway.metrics.history.minutes()),
+        "frame": {"width": WIDTH, "height": HEIGHT, "left": LEFT, "top": TOP, "bottom": BOTTOM},
         "traffic": _traffic(gateway),
         "tenants": await _tenants(gateway),
-        "served": {"", *key.tenants},
+        "served": {"", *key.labels},
         "measured": sorted(gateway.rollout.measured.items()),
-        "errors": [_line(entry) for entry in (gateway.recent_errors.latest() if gateway.recent_errors else [])],
+        "errors": _complaints(gateway, "errors"),
+        "warnings": _complaints(gateway, "warnings"),
     }
 
 
@@ -186,6 +219,10 @@ def _alarms(gateway: Gateway) -> list[str]:
     """Return what the operator must not overlook."""
     rollout, reloader, canaries = gateway.rollout, gateway.key_reloader, gateway.canaries
     found = []
+    if gateway.draining:
+        found.append("This gateway is about to stop: it takes no new connections.")
+    elif not gateway.upstream_seen:
+        found.append(f"The upstream {gateway.upstream.name} has not been reached yet: nothing can be served.")
     if rollout.unmarked != "nobody":
         found.append(f"This gateway may serve UNMARKED vectors (--serve-unmarked {rollout.unmarked}).")
     if reloader is not None and reloader.trouble:
@@ -210,17 +247,17 @@ def _status(gateway: Gateway) -> list[tuple[str, object]]:
     ]
 
 
-def _traffic(gateway: Gateway) -> list[tuple[str, object]]:
+def _traffic(gateway: Gateway) -> list[tuple[str, int]]:
     metrics, admission = gateway.metrics, gateway.admission
     codes = _sums(metrics.requests, "code")
-    refused = _sums(metrics.rejected, "reason")
     return [
         ("requests", int(sum(codes.values()))),
-        ("by answer", ", ".join(f"{code}: {int(count)}" for code, count in sorted(codes.items())) or "none"),
-        ("refused for load", ", ".join(f"{why}: {int(n)}" for why, n in sorted(refused.items())) or "none"),
+        *((f"answered with {code}", int(count)) for code, count in sorted(codes.items())),
+        *((f"refused for load: {why}", int(count)) for why, count in sorted(_sums(metrics.rejected, "reason").items())),
         ("vectors served", int(sum(_sums(metrics.embeddings, "tenant").values()))),
         ("tokens", int(sum(_sums(metrics.tokens, "tenant").values()))),
-        ("inputs under way, waiting", f"{admission.in_flight}, {admission.queued}"),
+        ("inputs under way", admission.in_flight),
+        ("inputs waiting", admission.queued),
         ("bad upstream answers", int(sum(_sums(metrics.upstream_invalid, "kind").values()))),
     ]
 
@@ -243,6 +280,10 @@ def _sums(metric: MetricWrapperBase, label: str) -> dict[str, float]:
             if sample.name.endswith("_total"):
                 sums[sample.labels[label]] = sums.get(sample.labels[label], 0.0) + sample.value
     return sums
+
+
+def _complaints(gateway: Gateway, kind: str) -> list[dict[str, str]]:
+    return [_line(entry) for entry in (gateway.recent_errors.latest(kind) if gateway.recent_errors else [])]
 
 
 def _line(entry: dict[str, Any]) -> dict[str, str]:

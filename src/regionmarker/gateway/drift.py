@@ -248,9 +248,7 @@ def clean_vectors(upstream: Upstream, served_key: ServedKey) -> Embed:
     """Return what asks the upstream past marking; the answers are compared here and go nowhere."""
 
     async def embed(texts: list[str]) -> Floats:
-        request = EmbeddingRequest(
-            texts, in_tokens=False, model=upstream.model, base64=True, dimensions=None, user=None
-        )
+        request = EmbeddingRequest(texts, in_tokens=False, model=upstream.model, formats=())
         width = served_key.current().width
         answer = await upstream.embed(request, width, lambda rows, _: [row.tobytes() for row in rows])
         return np.stack([np.frombuffer(vector, dtype=np.float32) for vector in answer.vectors])

@@ -1,4 +1,4 @@
-"""``POST /v1/embeddings``, from its headers to the last byte of its answer.
+"""A request for embeddings, in any dialect, from its headers to the last byte of its answer.
 
 What can be refused is refused before the body is read: who is asking, how often, and whether there is any room. A plain
 ASGI application, because it reads the body and sends the answer in its own time.
@@ -15,8 +15,8 @@ from types import TracebackType
 
 from starlette.types import Receive, Scope, Send
 
-from regionmarker.gateway.admission import BUSY_BODY
-from regionmarker.gateway.dialects import Dialect, EmbeddingRequest, EncodedVector
+from regionmarker.gateway.dialects import Dialect, EmbeddingRequest
+from regionmarker.gateway.dialects.vector_formats import EncodedVector, encoder_of
 from regionmarker.gateway.errors import ApiError, Headers, bad_request
 from regionmarker.gateway.gateway import Gateway
 from regionmarker.gateway.marking import Marking
@@ -51,6 +51,7 @@ class EmbeddingsEndpoint:
     def __init__(self, gateway: Gateway, dialect: Dialect) -> None:
         self._gateway = gateway
         self._dialect = dialect
+        self._busy_body = dialect.error_body(gateway.admission.busy())  # of every such refusal: made once
         self._one_large = asyncio.Lock()  # large bodies that come at once are parsed in as many turns of the loop
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -109,7 +110,7 @@ class EmbeddingsEndpoint:
     async def _answer(self, request: EmbeddingRequest, key: KeyVersion, tenant: Tenant) -> list[EncodedVector]:
         gateway = self._gateway
         marking = Marking(key, tenant, gateway.rollout, request.dimensions)
-        encode = self._dialect.format_of(request).encode
+        encode = encoder_of(request.formats)
 
         def mark_block(rows: Floats, first: int) -> list[EncodedVector]:
             return encode(marking.serve(rows, first))
@@ -129,9 +130,13 @@ class EmbeddingsEndpoint:
             raise bad_request("'input' must be text: this model takes no lists of tokens", "input")
         if request.dimensions is not None and request.dimensions > key.width:
             raise bad_request(f"'dimensions' must be at most {key.width}", "dimensions")
-        if tenant.name and tenant.name not in key.tenants:
+        multiple, width = max(one.multiple_of for one in request.formats), request.dimensions or key.width
+        if width % multiple:
+            message = f"'output_dtype' binary and ubinary need a multiple of {multiple} dimensions, not {width}"
+            raise bad_request(message, "output_dtype")
+        if tenant.label and tenant.label not in key.labels:
             # Served with the default mark, its vectors could not be traced: better none than those.
-            gateway.logger.error("tenant is not in the key", tenant=tenant.name, key_id=key.key_id)
+            gateway.logger.error("tenant is not in the key", tenant=tenant.name, place=tenant.label, key_id=key.key_id)
             raise ApiError(503, "account_not_ready", "this account is not ready yet", kind="tenant")
 
     async def _turn_away(self, tenant: Tenant) -> None:
@@ -148,14 +153,15 @@ class EmbeddingsEndpoint:
         if error.status == 429 and error.code == "rate_limit_exceeded":
             metrics.refused(error.kind)
         if error.status >= 500:
-            self._gateway.logger.warning(
+            log = self._gateway.logger.warning if error.kind == "draining" else self._gateway.logger.error
+            log(
                 "request failed", request_id=context.id, tenant=context.tenant, status=error.status,
                 code=error.code, kind=error.kind,
             )  # fmt: skip
         ours = {name for name, _ in error.headers}
         context.headers = [pair for pair in context.headers if pair[0] not in ours] + error.headers
         busy = error.kind in _NO_ROOM
-        await self._send(send, context, error.status, [BUSY_BODY if busy else error.body()])
+        await self._send(send, context, error.status, [self._busy_body if busy else self._dialect.error_body(error)])
 
     async def _send(self, send: Send, context: RequestContext, status: int, parts: Sequence[EncodedVector]) -> None:
         gateway = self._gateway

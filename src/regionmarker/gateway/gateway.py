@@ -15,12 +15,19 @@ from regionmarker.errors import InputError, RegionMarkerError
 from regionmarker.gateway.admission import Admission
 from regionmarker.gateway.connections import Connections
 from regionmarker.gateway.drift import Canaries, DriftAlarms, RegionWatch, clean_vectors
-from regionmarker.gateway.logs import RecentErrors, make_logger
+from regionmarker.gateway.logs import RecentErrors, log_stream, make_logger
 from regionmarker.gateway.marking import Rollout
 from regionmarker.gateway.metrics import Metrics
 from regionmarker.gateway.operator import Operator
 from regionmarker.gateway.rate_limit import HeldRefusals, Quotas
-from regionmarker.gateway.served_key import KeyReloader, ServedKey, open_serving_key, refuse_removal
+from regionmarker.gateway.served_key import (
+    KeyReloader,
+    KeyVersion,
+    ServedKey,
+    open_serving_key,
+    refuse_removal,
+    refuse_without_tenants,
+)
 from regionmarker.gateway.settings import Settings, check_token
 from regionmarker.gateway.tenants import OpenLookup, TenantLookup
 from regionmarker.gateway.tenants.accounts import Accounts
@@ -178,7 +185,7 @@ def open_gateway(settings: Settings) -> Gateway:
         raise InputError(f"--host {settings.host} can be reached by others: give a tenants database with --database")
     if settings.admin_token:
         check_token(settings.admin_token)
-    recent_errors = RecentErrors(sys.stderr)
+    recent_errors = RecentErrors(log_stream(sys.stderr))
     logger = make_logger(settings.log_level, recent_errors)  # type: ignore[arg-type]  # it is only written to
     telemetry = None
     if settings.telemetry:
@@ -191,30 +198,48 @@ def open_gateway(settings: Settings) -> Gateway:
         tenants = DatabaseLookup.open(settings.database, complain=_complainer(logger))
     try:
         # A whole key is cut down to the tenants of the database; a serving key holds its own.
-        names = tuple if tenants is None or holds_serving_key(settings.key) else tenants.names
+        labels = tuple if tenants is None or holds_serving_key(settings.key) else tenants.labels
+        accounts = None if tenants is None else Accounts(tenants.engine)
 
         served: ServedKey | None = None
 
         def open_key() -> ServingKey:
             opened = open_serving_key(
-                settings.key, names(), passphrase=settings.passphrase, secret_file=settings.secret_file
+                settings.key, labels(), passphrase=settings.passphrase, secret_file=settings.secret_file
             )
+            if accounts is not None:
+                refuse_without_tenants(opened, settings.key)
             if not settings.accept_removal:
                 refuse_removal(opened, settings.unmarked, None if served is None else served.current())
             return opened
 
+        def offer_places(key: KeyVersion) -> None:
+            """Enter the places that the key holds, so that tenants add can give them out."""
+            if accounts is None:
+                return
+            try:
+                fresh = accounts.offer(key.labels)
+            except RegionMarkerError as error:
+                logger.error("the key's places could not be entered in the tenants database", reason=str(error))
+            else:
+                if fresh:
+                    logger.info("new places for tenants", count=fresh)
+
         served = served_key = ServedKey(open_key(), normalise=settings.normalise)
+        offer_places(served_key.current())
         upstream = load_upstream(settings, metrics)
         gateway = Gateway(
             settings,
             served_key,
             upstream,
             tenants=tenants,
-            accounts=None if tenants is None else Accounts(tenants.engine),
+            accounts=accounts,
             metrics=metrics,
             logger=logger,
             recent_errors=recent_errors,
-            key_reloader=KeyReloader(settings.key, open_key, served_key, logger, metrics.registry, names),
+            key_reloader=KeyReloader(
+                settings.key, open_key, served_key, logger, metrics.registry, labels, offer_places
+            ),
             watch_model=True,
             telemetry=telemetry,
         )

@@ -19,17 +19,19 @@ from typing import Any, TextIO
 import orjson
 import structlog
 
+from regionmarker.terminal import plain
+
 FIELDS = frozenset(
     {
         "event", "level", "timestamp", "logger", "exception",
-        "request_id", "tenant", "status", "code", "kind", "param", "inputs", "tokens", "seconds", "mode",
+        "request_id", "tenant", "place", "status", "code", "kind", "param", "inputs", "tokens", "seconds", "mode",
         "upstream", "attempt", "wait", "model", "host", "port", "path", "version", "key_id", "commitment",
         "in_flight", "queued", "connections", "signal", "reason", "share", "count", "address",
     }
 )  # fmt: skip
 _KEYLIKE = re.compile(r"(?i)\b(bearer\s+\S+|(sk|rm|key)[-_][a-z0-9_-]{8,})")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-_COMPLAINTS = ("warning", "error", "critical")
+_COMPLAINTS = {"warning": "warnings", "error": "errors", "critical": "errors"}
 
 
 def redact(_logger: object, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -85,6 +87,43 @@ def make_logger(level: str = "info", stream: TextIO | None = None) -> structlog.
     return logger
 
 
+class TerminalLines:
+    r"""A stream for people: takes the log's lines of JSON and writes time, level, event and fields as plain words.
+
+    Examples
+    --------
+    >>> import io
+    >>> shown = io.StringIO()
+    >>> line = '{"timestamp": "2026-01-02T03:04:05Z", "level": "info", "event": "up", "port": 1}'
+    >>> _ = TerminalLines(shown).write(f"{line}\n")
+    >>> shown.getvalue()
+    '03:04:05 info    up port=1\n'
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        for line in text.splitlines():
+            try:
+                entry = orjson.loads(line)
+                time, level, event = (str(entry.pop(name, "")) for name in ("timestamp", "level", "event"))
+            except (orjson.JSONDecodeError, AttributeError):  # not the log's own
+                self._stream.write(f"{plain(line)}\n")
+                continue
+            words = " ".join([event, *(f"{name}={value}" for name, value in entry.items())])
+            self._stream.write(plain(f"{time[11:19]} {level:<7} {words}") + "\n")
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def log_stream(stream: TextIO) -> TextIO | TerminalLines:
+    """Return where to write the log: lines of JSON, and plain words where the stream is a terminal."""
+    return TerminalLines(stream) if stream.isatty() else stream
+
+
 class Forwarding(logging.Handler):
     """Sends the records of other libraries (uvicorn, aiohttp) into our log: their first words only, never arguments."""
 
@@ -103,7 +142,8 @@ class Forwarding(logging.Handler):
 class RecentErrors:
     r"""A stream that passes the log on and remembers its last warnings and errors, for the operator's page.
 
-    It reads the log's own lines after they were redacted, so the page can show no more than the log does.
+    It reads the log's own lines after they were redacted, so the page can show no more than the log does. Warnings
+    have a room of their own: many of them push no error out.
 
     Examples
     --------
@@ -112,11 +152,13 @@ class RecentErrors:
     >>> _ = recent_errors.write('{"level": "error", "event": "it broke"}\n{"level": "info", "event": "fine"}\n')
     >>> [line["event"] for line in recent_errors.latest()]
     ['it broke']
+    >>> recent_errors.latest("warnings")
+    []
     """
 
-    def __init__(self, stream: TextIO, keep: int = 50) -> None:
+    def __init__(self, stream: TextIO | TerminalLines, keep: int = 50) -> None:
         self._stream = stream
-        self._kept: deque[dict[str, Any]] = deque(maxlen=keep)
+        self._kept: dict[str, deque[dict[str, Any]]] = {kind: deque(maxlen=keep) for kind in ("errors", "warnings")}
 
     def write(self, text: str) -> int:
         for line in text.splitlines():
@@ -124,11 +166,12 @@ class RecentErrors:
                 with contextlib.suppress(orjson.JSONDecodeError):
                     entry = orjson.loads(line)
                     if isinstance(entry, dict) and entry.get("level") in _COMPLAINTS:
-                        self._kept.append(entry)
+                        self._kept[_COMPLAINTS[entry["level"]]].append(entry)
         return self._stream.write(text)
 
     def flush(self) -> None:
         self._stream.flush()
 
-    def latest(self) -> list[dict[str, Any]]:
-        return list(reversed(self._kept))
+    def latest(self, kind: str = "errors") -> list[dict[str, Any]]:
+        """Return the last ``errors`` or ``warnings``, newest first."""
+        return list(reversed(self._kept[kind]))

@@ -23,7 +23,7 @@ from regionmarker.gateway.tenants import Tenant
 from regionmarker.marking.engine import bad_rows
 from regionmarker.marks.number_format import NumberFormat, round_to_format
 from regionmarker.measures import row_cosines
-from regionmarker.vectors import Floats
+from regionmarker.vectors import Floats, normalised
 
 UNMARKED = ("nobody", "shadow-tenants", "everyone")
 _REMINDED_EVERY = 10_000  # vectors
@@ -63,7 +63,7 @@ class Marking:
             self._room = np.empty_like(clean)
         marked = self._room[: len(clean)]
         try:
-            self.key.mark(clean, self.tenant.name, marked)
+            self.key.mark(clean, self.tenant.label, marked)
         except InputError:
             raise _bad_row(clean, first, self.key.normalise) from None
         served = self.rollout.serve(self.tenant, self.key, clean, marked)
@@ -161,7 +161,7 @@ class Rollout:
             self._watch(key, clean)
         if self.unmarked == "everyone" or (self.unmarked == "shadow-tenants" and tenant.mode == "shadow"):
             self._measure(tenant, clean, marked)
-            return clean
+            return round_to_format(normalised(clean), key.number_format) if key.normalise else clean
         if tenant.mode == "shadow" and tenant.name not in self._overruled:
             self._overruled.add(tenant.name)
             self._logger.warning(

@@ -10,6 +10,8 @@ from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from regionmarker.gateway.history import History
+
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _FAST = (0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05)
 
@@ -27,6 +29,7 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
+        self.history = History()
         self.requests = Counter(
             "regionmarker_requests", "Requests answered.", ["route", "code", "tenant"], registry=registry
         )
@@ -62,6 +65,7 @@ class Metrics:
     def answered(self, route: str, code: int, tenant: str, seconds: float) -> None:
         self._answered(route, code, tenant).inc()
         self.duration.observe(seconds)
+        self.history.see(code, seconds)
 
     def served(self, tenant: str, inputs: int, tokens: int, mark_seconds: float) -> None:
         self._vectors(tenant).inc(inputs)

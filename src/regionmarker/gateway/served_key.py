@@ -15,6 +15,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -70,10 +71,10 @@ class KeyVersion(Sealed):
         """Whether rows of any length are scaled to unit length instead of refused."""
         return self.marker.normalise
 
-    @property
-    def tenants(self) -> tuple[str, ...]:
-        """The tenants with a mark of their own in this key."""
-        return self.marker.serving_.tenants
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """The labels of tenants whose marks are in this key: names and places."""
+        return frozenset(self.marker.serving_.tenants)
 
     def mark(self, rows: Floats, tenant: str, out: Floats) -> Floats:
         """Mark rows (n, D) into ``out``; rows that are not finite or not of unit length are an ``InputError``."""
@@ -90,8 +91,8 @@ class ServedKey:
     >>> rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     >>> marker = RegionMarker(seed=1, pool=64, reservoir=256).fit([f"text {n}" for n in range(400)], embeddings=rows)
     >>> served = ServedKey(marker.key_.serving())
-    >>> served.current().version, served.swap(marker.key_.serving(["acme"])).tenants, served.current().version
-    (1, ('acme',), 2)
+    >>> served.current().version, sorted(served.swap(marker.key_.serving(["acme"])).labels), served.current().version
+    (1, ['acme'], 2)
     """
 
     def __init__(self, serving: ServingKey, *, normalise: bool = False) -> None:
@@ -123,23 +124,32 @@ class ServedKey:
 
 
 def open_serving_key(
-    path: Path, tenants: Sequence[str] = (), *, passphrase: str | None = None, secret_file: Path | None = None
+    path: Path, labels: Sequence[str] = (), *, passphrase: str | None = None, secret_file: Path | None = None
 ) -> ServingKey:
-    """Read a serving key file; or a key file, of which only the serving key for ``tenants`` is kept.
+    """Read a serving key file; or a key file, of which only the serving key for the tenants' ``labels`` is kept.
 
     A TEST key is refused: anyone can make it again.
     """
     opened = open_key(path, passphrase=passphrase, secret_file=secret_file)
     if isinstance(opened, ServingKey):
         serving = opened
-        missing = sorted(set(tenants) - {"", *serving.tenants})
+        missing = sorted(set(labels) - {"", *serving.tenants})
         if missing:
             raise InputError(f"the serving key {path} lacks the tenant {missing[0]}: export it again with --tenant")
     else:
-        serving = serving_with_commitment(opened.primary, tenants)
+        serving = serving_with_commitment(opened.primary, labels if opened.primary.marks_tenants else ())
     if serving.test:
         raise InputError(f"{path} holds a TEST key, which anyone can make again: make a real one with keygen")
     return serving
+
+
+def refuse_without_tenants(serving: ServingKey, path: Path) -> None:
+    """Refuse to serve a tenants database with a key that has no marks for tenants: nobody could be traced."""
+    if not serving.marks_tenants:
+        raise InputError(
+            f"{path} has no marks for tenants (it was made with --no-tenants), so it cannot serve the tenants of a "
+            "database: make a key without --no-tenants for the next version of the model, or serve without --database"
+        )
 
 
 def refuse_removal(serving: ServingKey, unmarked: str, current: KeyVersion | None) -> None:
@@ -177,8 +187,11 @@ class KeyReloader:
         Whose key is swapped.
     logger, registry
         Where it is said.
-    names
-        The tenants that the key is derived for, where the file is a whole key: a new one calls for a new serving key.
+    labels
+        Of the tenants that the key is derived for, where the file is a whole key: a new one calls for a new serving
+        key.
+    swapped
+        Called with a key that is in use from now on, off the event loop.
     """
 
     def __init__(
@@ -188,9 +201,10 @@ class KeyReloader:
         served_key: ServedKey,
         logger: FilteringBoundLogger,
         registry: CollectorRegistry,
-        names: Callable[[], Sequence[str]] = tuple,
+        labels: Callable[[], Sequence[str]] = tuple,
+        swapped: Callable[[KeyVersion], None] = lambda _key: None,
     ) -> None:
-        self._names = names
+        self._labels, self._swapped = labels, swapped
         self._seen: tuple[str, tuple[str, ...]] = ("", ())
         self._path, self._open, self._served_key, self._logger = path, open_it, served_key, logger
         self._seen = self._fingerprint()
@@ -234,6 +248,7 @@ class KeyReloader:
             self._stale.set(0)
             self._reloads.labels("swapped").inc()
             self._logger.warning("serving with a new key", key_id=key.key_id, version=key.version)
+            await asyncio.to_thread(self._swapped, key)
             return True
 
     def _check(self, serving: ServingKey) -> None:
@@ -244,11 +259,11 @@ class KeyReloader:
                 f"the new key has the grid {new.value}, the one in use {old.value}: a change "
                 "of grid shows which vectors came before; start another gateway for another upstream model"
             )
-        lost = sorted(set(current.tenants) - set(serving.tenants))
+        lost = sorted(current.labels - set(serving.tenants))
         if lost:
             raise InputError(
                 f"the new key lacks {len(lost)} tenants that are served now, such as {lost[0]}: "
-                "export it again with the names that tenants list --names prints"
+                "export it again with the labels that tenants list --labels prints, and as many --places"
             )
 
     def _complain(self, reason: str) -> None:
@@ -258,13 +273,13 @@ class KeyReloader:
         self._logger.error("THE NEW KEY FILE IS NOT USED, the old key goes on serving", reason=reason)
 
     def _fingerprint(self) -> tuple[str, tuple[str, ...]]:
-        """Return what tells one key from the next: a digest, as times and sizes may be the same, and the names."""
+        """Return what tells one key from the next: a digest, as times and sizes may be the same, and labels."""
         try:
-            names = tuple(sorted(self._names()))
+            labels = tuple(sorted(self._labels()))
         except OutsideError:
-            names = self._seen[1]  # the database is away: that changes no key
+            labels = self._seen[1]  # the database is away: that changes no key
         try:
             with self._path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest(), names
+                return hashlib.file_digest(file, "sha256").hexdigest(), labels
         except OSError as error:
-            return f"unreadable: {error.errno}", names
+            return f"unreadable: {error.errno}", labels

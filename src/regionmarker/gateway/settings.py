@@ -16,6 +16,7 @@ MOST_TOKENS = 8192
 """Tokens in one input."""
 MOST_TOKENS_IN_ALL = 300_000
 """Tokens in one request."""
+UPSTREAM_KEY_VARIABLE = "REGIONMARKER_UPSTREAM_API_KEY"
 MOST_USER_LETTERS = 1024
 """Letters of ``user``, which goes along with every part of a request."""
 LEAST_TOKEN_LETTERS = 16

@@ -16,8 +16,8 @@ from starlette.middleware import Middleware
 
 from regionmarker._version import __version__
 from regionmarker.errors import InputError, MissingExtraError
+from regionmarker.gateway.dialects.openapi import DIALECTS
 from regionmarker.gateway.metrics import Metrics
-from regionmarker.gateway.settings import EMBEDDINGS_ROUTE
 
 try:
     from opentelemetry import propagate, trace
@@ -39,6 +39,7 @@ STATUS = "http.response.status_code"
 ERROR = "error.type"
 
 _NAME = "regionmarker"
+_ROUTES = frozenset(dialect.route for dialect in DIALECTS)
 _SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
 _TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576]
 
@@ -137,7 +138,7 @@ class Tracing:
         self._app, self._telemetry = app, telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] != EMBEDDINGS_ROUTE:
+        if scope["type"] != "http" or scope["path"] not in _ROUTES:
             await self._app(scope, receive, send)
             return
         carrier = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -147,7 +148,7 @@ class Tracing:
             f"{EMBEDDINGS} {telemetry.model}",
             context=propagate.extract(trail),
             kind=trace.SpanKind.SERVER,
-            attributes={**telemetry.attributes, "http.request.method": scope["method"], "url.path": EMBEDDINGS_ROUTE},
+            attributes={**telemetry.attributes, "http.request.method": scope["method"], "url.path": scope["path"]},
             record_exception=False,  # an exception's message may repeat what it was about
         ) as span:
 

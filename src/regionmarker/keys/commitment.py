@@ -171,7 +171,7 @@ class OpenedParts(Sealed):
         if set(leaves) != set(PARTS[scheme]) or commitment_of(scheme, leaves) != document["commitment"]:
             raise InputError(f"{COMMITMENT}: the leaves do not make the commitment")
         if set(document["opened"]) != set(PARTS[scheme] if parts is None else parts):
-            raise InputError(f"{COMMITMENT} does not open the parts that belong to its level of disclosure")
+            raise InputError(f"{COMMITMENT} does not open the parts that belong to its disclosure")
         contents, blindings = {}, {}
         for part, shown in document["opened"].items():
             name = shown.get("file", COMMITMENT)

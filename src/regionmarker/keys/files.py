@@ -24,18 +24,21 @@ from typing import TypeVar
 
 from regionmarker.crypto.envelope import (
     HEADER_BYTES,
+    MAGIC,
     SECRET_BYTES,
     TAG_BYTES,
     Kind,
     Lock,
     Opener,
     UnreadableError,
+    claimed_kind,
     lock_of,
     open_envelope,
     seal,
 )
 from regionmarker.crypto.secret import Sealed, Secret, read_owner_only, write_owner_only
 from regionmarker.errors import InputError, KeyFileError
+from regionmarker.files import recognised
 from regionmarker.keys.file_format import dump_ring, dump_serving, load_ring, load_serving
 from regionmarker.keys.key import Key
 from regionmarker.keys.serving import ServingKey
@@ -159,8 +162,7 @@ def open_key(
 
 def holds_serving_key(path: Path) -> bool:
     """Say whether a key file claims to hold a serving key; opening it is what proves it."""
-    head = _read_sealed(path, first=HEADER_BYTES).reveal()
-    return len(head) == HEADER_BYTES and head[10] == Kind.SERVING
+    return claimed_kind(_read_sealed(path, first=HEADER_BYTES).reveal()) is Kind.SERVING
 
 
 def secret_path(path: Path) -> Path:
@@ -261,6 +263,8 @@ def _save(path: Path, payload: Secret, kind: Kind, opener: Opener | None, *, ove
 
 def _open(path: Path, kind: Kind, opener: Opener | None, load: Callable[[Secret], T]) -> T:
     sealed = _read_sealed(path).reveal()
+    if claimed_kind(sealed) not in (None, kind):
+        raise KeyFileError(f"{path} {_OTHER_KIND[kind]}")
     if opener is None:
         opener = _default_opener(path, sealed)
     try:
@@ -272,7 +276,29 @@ def _open(path: Path, kind: Kind, opener: Opener | None, load: Callable[[Secret]
 def _read_sealed(path: Path, first: int | None = None) -> Secret:
     """Read a key file, whose size is looked at first: it may be anything at all."""
     hint = f"it is no key file, or set {LARGEST_VARIABLE} to the bytes that one may have"
-    return read_owner_only(path, most=_largest(), first=first, hint=hint)
+    return read_owner_only(path, most=_largest(), first=first, hint=hint, recognise=_no_key)
+
+
+_OTHER_KIND = {
+    Kind.RING: "is a serving key, which can only mark: give the key file that it was exported from",
+    Kind.SERVING: "is a whole key, and not a serving key: write one with regionmarker key export-serving",
+}
+
+
+def _no_key(head: bytes) -> str:
+    """Say what a file is that does not begin like a key."""
+    if head.startswith(MAGIC) or not head:
+        return ""
+    looks = recognised(head)
+    found = f"it looks like {looks}" if looks else "it does not begin like one (its secret lies in a file of its own)"
+    return f"is not a key file: {found}; keys are made with regionmarker keygen"
+
+
+def _no_secret(head: bytes) -> str:
+    if head.startswith(MAGIC):
+        return "is a key file, and not the secret that opens one: give the file of 32 bytes, by default PATH.secret"
+    looks = "" if len(head) == SECRET_BYTES else recognised(head)  # random bytes may look like anything
+    return f"is not a secret file: it looks like {looks}; a secret has 32 random bytes" if looks else ""
 
 
 def _largest() -> int:
@@ -295,6 +321,6 @@ def _default_opener(path: Path, sealed: bytes) -> Opener:
 
 def _opener_from_file(path: Path) -> Opener:
     try:
-        return Opener.secret(read_owner_only(path))
+        return Opener.secret(read_owner_only(path, recognise=_no_secret))
     except KeyFileError as error:
         raise error if str(path) in str(error) else KeyFileError(f"{path} is not a secret file: {error}") from None

@@ -84,6 +84,12 @@ class Key(Sealed):
         """The tenants' trigger regions; none where the mark is graded."""
         return self.mark.tenant_regions if isinstance(self.mark, RegionMark) else ()
 
+    @property
+    def marks_tenants(self) -> bool:
+        """Whether tenants have marks of their own."""
+        mark = self.mark
+        return bool(mark.tenant_regions if isinstance(mark, RegionMark) else mark.settings.tenant_pairs)
+
     def provider_targets(self) -> tuple[int, ...]:
         """Return the pool places of the targets that every tenant's vectors carry."""
         return self.mark.provider_targets(self.master, self.salt, len(self.pool))

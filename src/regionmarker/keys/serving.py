@@ -10,19 +10,9 @@ from dataclasses import dataclass
 
 from regionmarker.crypto.secret import Sealed
 from regionmarker.marks import ServedMark
+from regionmarker.marks.graded import ServedCarriers
 from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.plan import GradedPlan, MarkPlan
-
-
-def place_labels(count: int) -> list[str]:
-    """Return the labels of the first places: targets that are derived ahead, for tenants who are not there yet.
-
-    Examples
-    --------
-    >>> place_labels(2)
-    ['place-0001', 'place-0002']
-    """
-    return [f"place-{number:04d}" for number in range(1, count + 1)]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -46,6 +36,14 @@ class ServingKey(Sealed):
     @property
     def tenants(self) -> tuple[str, ...]:
         return self.mark.tenants
+
+    @property
+    def marks_tenants(self) -> bool:
+        """Whether tenants can have marks of their own."""
+        mark = self.mark
+        if isinstance(mark, ServedCarriers):
+            return len(mark.provider) < len(mark.planes_of)
+        return bool(mark.tenant_regions)
 
     def plan(self, tenant: str = "") -> MarkPlan | GradedPlan:
         return self.mark.plan(tenant, self.number_format)

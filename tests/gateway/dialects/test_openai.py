@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.gateways import error_of, vectors_of
 
 from regionmarker.gateway.dialects import openai
 from regionmarker.gateway.dialects.openai import read_request
+from regionmarker.gateway.dialects.vector_formats import quantised
 from regionmarker.gateway.errors import ApiError
 
 STEADY = settings(derandomize=True, deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
@@ -110,13 +112,34 @@ def test_any_json_is_read_or_refused(fields):
         assert 1 <= len(question) <= 2048
 
 
+@pytest.mark.parametrize("output_type", ["int8", "uint8", "binary", "ubinary"])
+@pytest.mark.parametrize("encoding", ["float", "base64"])
+def test_other_types_are_quantised_from_the_marked_vectors(serve, key_marker, sentences, encoding, output_type):
+    texts = sentences[:60]
+    response = serve().post(texts, output_dtype=output_type, encoding_format=encoding)
+    kind = np.int8 if output_type in ("int8", "binary") else np.uint8
+    found = [item["embedding"] for item in response.json()["data"]]
+    if encoding == "base64":
+        found = [np.frombuffer(base64.b64decode(one), kind) for one in found]
+    marked = key_marker.transform(vectors_of(texts))
+    assert (quantised(marked, output_type) != quantised(vectors_of(texts), output_type)).any()
+    np.testing.assert_array_equal(found, quantised(marked, output_type))
+
+
+def test_bits_need_whole_bytes(serve, upstream):
+    serving = serve()
+    response = serving.post("a text", output_dtype="binary", dimensions=12)
+    assert error_of(response, 400, "invalid_value")["param"] == "output_dtype"
+    assert upstream.requests == []
+
+
 @pytest.mark.parametrize("encoding", ["float", "base64"])
 @pytest.mark.parametrize("count", [1, 2, 300])
 def test_answers_are_what_their_struct_says(encoding, count):
     """The OpenAPI document is made from the struct, the answer is written without it."""
     request = openai.read_request(body(encoding_format=encoding))
     rows = np.random.default_rng(count).standard_normal((count, 5)).astype(np.float32)
-    parts = openai.answer(request, openai.format_of(request).encode(rows), 7)
+    parts = openai.answer(request, request.formats[0].encode(rows), 7)
     answer = msgspec.json.decode(b"".join(parts), type=openai.Answer)
     assert (answer.model, answer.usage) == ("m", openai.Usage(7, 7))
     assert [item.index for item in answer.data] == list(range(count))

@@ -167,7 +167,7 @@ def test_tables_of_another_version_are_refused(database):
     with engine.begin() as connection:
         connection.execute(sa.update(schema_version).values(version=99))
     engine.dispose()
-    with pytest.raises(InputError, match="tables of version 99, and this regionmarker knows version 1"):
+    with pytest.raises(InputError, match="tables of version 99, and this regionmarker knows version 2"):
         open_database(database)
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from regionmarker.gateway.dialects import Dialect, openai
-from regionmarker.gateway.errors import Error
+from regionmarker.gateway.dialects import Dialect, cohere, ollama, openai
 
-DIALECTS: Sequence[Dialect] = (openai,)
+DIALECTS: Sequence[Dialect] = (openai, cohere, ollama)
 """The ways in which clients may ask for embeddings; each has a route of its own."""
+_BY_ROUTE = {dialect.route: dialect for dialect in DIALECTS}
 
 _REFUSALS = {
     400: "The request cannot be used; `param` says which part of it.",
@@ -34,15 +34,26 @@ class Status(msgspec.Struct):
     status: str
 
 
+def dialect_at(path: str) -> Dialect:
+    """Return the dialect of a route; OpenAI's for every other page.
+
+    Examples
+    --------
+    >>> dialect_at("/api/embed").name, dialect_at("/v1/models").name
+    ('ollamaEmbed', 'createEmbedding')
+    """
+    return _BY_ROUTE.get(path, openai)
+
+
 def document(models: Sequence[str], width: int) -> dict[str, Any]:
     """Return the document of a gateway that serves vectors of ``width`` under these names.
 
     Examples
     --------
     >>> sorted(document(["m"], 256)["paths"])
-    ['/livez', '/readyz', '/v1/embeddings', '/v1/models', '/v1/models/{model}']
+    ['/api/embed', '/livez', '/readyz', '/v1/embeddings', '/v1/models', '/v1/models/{model}', '/v2/embed']
     """
-    structs = [Error, Status, *(struct for dialect in DIALECTS for struct in dialect.structs)]
+    structs = [Status, *(struct for dialect in DIALECTS for struct in dialect.structs)]
     _, schemas = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
     name = {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}, "example": models[0]}
     return {
@@ -64,9 +75,9 @@ def _embed(dialect: Dialect, models: Sequence[str], width: int) -> dict[str, Any
     body = {"application/json": {"schema": dialect.request_schema(models, width)}}
     return {
         "summary": "Embed texts.",
-        "operationId": "createEmbedding",
+        "operationId": dialect.name,
         "requestBody": {"required": True, "content": body},
-        "responses": _responses("Answer", *_REFUSALS),
+        "responses": _responses(dialect.structs[0].__name__, *_REFUSALS, error=dialect.structs[1].__name__),
     }
 
 
@@ -74,9 +85,9 @@ def _get(summary: str, schema: str, *refusals: int, **more: Any) -> dict[str, An
     return {"get": {"summary": summary, "responses": _responses(schema, *refusals), **more}}
 
 
-def _responses(schema: str, *refusals: int) -> dict[str, Any]:
+def _responses(schema: str, *refusals: int, error: str = "Error") -> dict[str, Any]:
     good = {"description": "Done.", "content": _content(schema)}
-    bad = {str(code): {"description": _REFUSALS[code], "content": _content("Error")} for code in refusals}
+    bad = {str(code): {"description": _REFUSALS[code], "content": _content(error)} for code in refusals}
     return {"200": good, **bad}
 
 

@@ -15,24 +15,32 @@ class Tenant:
     Attributes
     ----------
     name
-        Whose mark the vectors carry; "" is the default tenant, which has no mark of its own.
+        Who asks; "" is the default tenant.
     requests_per_minute
         How often it may ask; None for no limit.
     inputs_in_flight
         How many inputs it may have under way at once; None for no limit but the gateway's.
     mode
         ``"mark"``; or ``"shadow"``: mark, measure, and serve the clean vectors.
+    place
+        The label that its mark follows from where it is not its name.
 
     Examples
     --------
-    >>> Tenant("acme", requests_per_minute=60).mode
-    'mark'
+    >>> Tenant("acme", requests_per_minute=60).mode, Tenant("acme", place="place-0001").label
+    ('mark', 'place-0001')
     """
 
     name: str
     requests_per_minute: int | None = None
     inputs_in_flight: int | None = None
     mode: Mode = "mark"
+    place: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Whose mark its vectors carry."""
+        return self.name if self.place is None else self.place
 
 
 class TenantLookup(Protocol):
@@ -55,7 +63,7 @@ class OpenLookup:
     --------
     >>> import asyncio
     >>> asyncio.run(OpenLookup().find("anything"))
-    Tenant(name='', requests_per_minute=None, inputs_in_flight=None, mode='mark')
+    Tenant(name='', requests_per_minute=None, inputs_in_flight=None, mode='mark', place=None)
     """
 
     _everyone = Tenant("")

@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, get_args
@@ -24,7 +24,9 @@ from regionmarker.errors import InputError
 from regionmarker.gateway.tenants import Mode
 from regionmarker.gateway.tenants.database import (
     UNITS,
+    alone,
     api_keys,
+    assignments,
     console_logouts,
     explained,
     open_database,
@@ -33,6 +35,8 @@ from regionmarker.gateway.tenants.database import (
     usage,
     writing,
 )
+from regionmarker.gateway.tenants.places import Places, assign, free_place, offer_places, read_places
+from regionmarker.keys.places import is_place
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
@@ -120,6 +124,7 @@ class Account:
     requests: int
     inputs: int
     tokens: int
+    label: str  # what its mark follows from: a place, or its name
 
     @property
     def active(self) -> bool:
@@ -153,11 +158,23 @@ class Accounts:
     def close(self) -> None:
         self.engine.dispose()
 
-    def add(self, name: str, *, limits: Mapping[str, int | None] | None = None, mode: str = "mark") -> str:
-        """Enter a tenant; return its first API key, which is nowhere stored."""
+    def add(
+        self,
+        name: str,
+        *,
+        limits: Mapping[str, int | None] | None = None,
+        mode: str = "mark",
+        by_name: bool = False,
+    ) -> str:
+        """Enter a tenant; return its first API key, which is nowhere stored.
+
+        It gets the next free place where serving keys hold places (see :meth:`offer`); else, and with ``by_name``, its
+        mark follows from its name.
+        """
         check_name(name)
         check_mode(mode)
         with explained(self.engine), writing(self.engine) as connection:
+            alone(connection)
             same = sa.select(tenants.c.name).where(tenants.c.folded == name.lower())
             known = connection.execute(same).scalar()
             if known is not None:
@@ -168,7 +185,16 @@ class Accounts:
                 )
             values = {**vars(Limits(**(limits or {}))), "mode": mode, "created": _now()}
             connection.execute(sa.insert(tenants).values(name=name, folded=name.lower(), **values))
+            assign(connection, name, (None if by_name else free_place(connection)) or name)
             return _give_key(connection, name)
+
+    def offer(self, labels: Iterable[str]) -> int:
+        """Enter the places among the labels that a serving key holds; return how many are new."""
+        return offer_places(self.engine, labels)
+
+    def places(self) -> Places:
+        """Return who has which label; refuse a table that was changed."""
+        return read_places(self.engine)
 
     def renew(self, name: str) -> str:
         """Give a tenant a further API key; the others go on working until they are revoked."""
@@ -203,7 +229,8 @@ class Accounts:
         """Return every tenant that ever was, by name, with its usage so far."""
         totals = [sa.func.sum(usage.c[unit]).label(unit) for unit in UNITS]
         with explained(self.engine), reading(self.engine) as connection:
-            rows = connection.execute(sa.select(tenants).order_by(tenants.c.name)).mappings().all()
+            labelled = sa.select(tenants, assignments.c.label).join(assignments)
+            rows = connection.execute(labelled.order_by(tenants.c.name)).mappings().all()
             keys = connection.execute(sa.select(api_keys).order_by(api_keys.c.created, api_keys.c.id)).mappings().all()
             used = connection.execute(sa.select(usage.c.tenant, *totals).group_by(usage.c.tenant)).mappings().all()
         sums = {row["tenant"]: row for row in used}
@@ -240,6 +267,8 @@ def check_name(name: str) -> None:
             "a tenant's name has 1 to 64 letters, digits and . _ @ -, and begins with a letter or a digit: "
             f"{name[:80]!r} does not"
         )
+    if is_place(name):
+        raise InputError(f"{name} is the name of a place, which tenants add gives out by itself: choose another name")
 
 
 def check_mode(mode: str) -> None:

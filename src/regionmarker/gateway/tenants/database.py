@@ -1,14 +1,16 @@
-"""The tenants' tables: who may ask, with which API keys, and how much was asked.
+"""The tenants' tables: who may ask, with which API keys, whose mark its vectors carry, and how much was asked.
 
     regionmarker_schema      one row: the version of these tables
     tenants                  a customer: limits and mode
+    places                   marks that serving keys hold for tenants to come
+    assignments              whose mark is whose: rows are added, never changed, and chained by digests
     api_keys                 a tenant's API keys: a public id and the SHA-256 of the whole key, never the key
     usage                    requests, inputs and tokens, by tenant and day (UTC)
     usage_writers            the last batch of usage that each gateway has written, so that none counts twice
     console_logouts          sessions of the console that were ended before their time
 
-The same tables in SQLite and in PostgreSQL. They are made in one transaction under a lock, so that gateways that start
-at the same moment on an empty database do not trip over each other.
+The same tables in SQLite and in PostgreSQL. They are made, or brought to this version, in one transaction under a lock,
+so that gateways that start at the same moment do not trip over each other.
 """
 
 from __future__ import annotations
@@ -16,17 +18,19 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from regionmarker.errors import InputError, MissingExtraError, OutsideError
+from regionmarker.keys.places import next_assignment
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
-VERSION = 1
+VERSION = 2
 _LOCK = 0x7265676D  # PostgreSQL's advisory locks are numbers: "regm"
 _SECONDS = 5  # patience for a connection, a statement or a lock
 
@@ -43,6 +47,24 @@ tenants = sa.Table(
     sa.Column("inputs_in_flight", sa.Integer),
     sa.Column("mode", sa.String(16), nullable=False),
     sa.Column("created", sa.String(32), nullable=False),
+)
+
+places = sa.Table(
+    "places",
+    metadata,
+    sa.Column("label", sa.String(64), primary_key=True),
+    sa.Column("offered", sa.String(32), nullable=False),
+)
+
+assignments = sa.Table(
+    "assignments",
+    metadata,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),  # 1, 2, 3 ...
+    sa.Column("tenant", sa.String(64), sa.ForeignKey("tenants.name"), nullable=False, unique=True),
+    sa.Column("label", sa.String(64), nullable=False, unique=True),  # what the targets follow from: never given twice
+    sa.Column("assigned", sa.String(32), nullable=False),
+    sa.Column("nonce", sa.String(32), nullable=False),  # without it a published digest could be searched for names
+    sa.Column("digest", sa.String(64), nullable=False),
 )
 
 api_keys = sa.Table(
@@ -192,15 +214,31 @@ def _sqlite(url: Any) -> Engine:
     return engine
 
 
-def _create(connection: Connection) -> None:
+def alone(connection: Connection) -> None:
+    """Wait until no other transaction holds the tables for itself; in SQLite every writer does."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+
+
+def _create(connection: Connection) -> None:
+    alone(connection)
     metadata.create_all(connection)
     found = connection.execute(sa.select(schema_version.c.version)).scalar()
     if found is None:
         connection.execute(sa.insert(schema_version).values(version=VERSION))
+    elif found == 1:
+        _give_names(connection)
+        connection.execute(sa.update(schema_version).values(version=VERSION))
     elif found != VERSION:
         raise InputError(
             f"the tenants database has tables of version {found}, and this regionmarker knows version {VERSION}: "
             "use the regionmarker that made it, or another database"
         )
+
+
+def _give_names(connection: Connection) -> None:
+    """Enter what version 1 did not write down: every tenant's mark followed from its name."""
+    last, now = None, datetime.now(UTC).isoformat(timespec="microseconds")
+    for name in connection.execute(sa.select(tenants.c.name).order_by(tenants.c.created, tenants.c.name)).scalars():
+        last = next_assignment(name, name, now, last)
+        connection.execute(sa.insert(assignments).values(**last.to_dict()))

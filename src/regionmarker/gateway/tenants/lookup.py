@@ -21,7 +21,15 @@ from regionmarker.errors import OutsideError
 from regionmarker.gateway.errors import ApiError, retry_headers
 from regionmarker.gateway.tenants import Tenant
 from regionmarker.gateway.tenants.accounts import api_key_id, digest_of, matches
-from regionmarker.gateway.tenants.database import api_keys, explained, open_database, reading, shown, tenants
+from regionmarker.gateway.tenants.database import (
+    api_keys,
+    assignments,
+    explained,
+    open_database,
+    reading,
+    shown,
+    tenants,
+)
 from regionmarker.gateway.tenants.usage import UsageWriter
 
 if TYPE_CHECKING:
@@ -108,9 +116,10 @@ class DatabaseLookup:
             asking.add_done_callback(lambda done: self._asked(digest, done))
         return await asyncio.shield(asking)  # a client that leaves does not take the answer from the others
 
-    def names(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[str, ...]:
+        """Return the labels that the tenants' marks follow from."""
         with explained(self.engine), reading(self.engine) as connection:
-            return tuple(connection.execute(sa.select(tenants.c.name)).scalars())
+            return tuple(connection.execute(sa.select(assignments.c.label)).scalars())
 
     def record(self, tenant: str, *, requests: int, inputs: int, tokens: int) -> None:
         self.usage.record(tenant, requests=requests, inputs=inputs, tokens=tokens)
@@ -166,12 +175,14 @@ class DatabaseLookup:
     def _look_up(self, api_key: str, key_id: str) -> Tenant | None:
         columns = (tenants.c.name, tenants.c.requests_per_minute, tenants.c.inputs_in_flight, tenants.c.mode)
         query = (
-            sa.select(api_keys.c.digest, api_keys.c.revoked, *columns)
+            sa.select(api_keys.c.digest, api_keys.c.revoked, assignments.c.label, *columns)
             .join(tenants, tenants.c.name == api_keys.c.tenant)
+            .join(assignments, assignments.c.tenant == tenants.c.name)
             .where(api_keys.c.id == key_id)
         )
         with explained(self.engine), reading(self.engine) as connection:
             row = connection.execute(query).mappings().first()
         if not matches(api_key, None if row is None else row["digest"]) or row is None or row["revoked"] is not None:
             return None
-        return Tenant(**{column.name: row[column.name] for column in columns})
+        place = None if row["label"] == row["name"] else row["label"]
+        return Tenant(**{column.name: row[column.name] for column in columns}, place=place)

@@ -13,7 +13,8 @@ from typing import NamedTuple, Protocol
 
 from regionmarker.encoders.http_messages import parse_spec
 from regionmarker.errors import InputError
-from regionmarker.gateway.dialects import EmbeddingRequest, EncodedVector
+from regionmarker.gateway.dialects import EmbeddingRequest
+from regionmarker.gateway.dialects.vector_formats import EncodedVector
 from regionmarker.gateway.metrics import Metrics
 from regionmarker.gateway.settings import Settings
 from regionmarker.vectors import Floats

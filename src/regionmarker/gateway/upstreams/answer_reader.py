@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 import pybase64
 
-from regionmarker.gateway.dialects import EncodedVector
+from regionmarker.gateway.dialects.vector_formats import EncodedVector
 from regionmarker.gateway.errors import invalid_answer
 from regionmarker.gateway.upstreams import MOST_COUNTED, MarkBlock
 from regionmarker.vectors import Floats

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from regionmarker.errors import InputError, RegionMarkerError
-from regionmarker.gateway.dialects import EmbeddingRequest, EncodedVector
+from regionmarker.gateway.dialects import EmbeddingRequest
+from regionmarker.gateway.dialects.vector_formats import EncodedVector
 from regionmarker.gateway.errors import ApiError, bad_request, invalid_answer
 from regionmarker.gateway.metrics import Metrics
 from regionmarker.gateway.upstreams import MOST_COUNTED, MarkBlock, UpstreamAnswer

@@ -19,7 +19,7 @@ from regionmarker.errors import InputError
 from regionmarker.gateway.dialects import EmbeddingRequest
 from regionmarker.gateway.errors import ApiError, invalid_answer, retry_headers
 from regionmarker.gateway.metrics import Metrics
-from regionmarker.gateway.settings import Settings
+from regionmarker.gateway.settings import UPSTREAM_KEY_VARIABLE, Settings
 from regionmarker.gateway.upstreams import MarkBlock, ServerKind, UpstreamAnswer
 from regionmarker.gateway.upstreams.answer_reader import AnswerReader
 from regionmarker.gateway.upstreams.retries import Retrier, RetryableError, RetryBudget
@@ -279,6 +279,8 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, api_key: str, 
             502, "upstream_error", f"the upstream failed with {status}", headers=_NO_RETRY, kind=str(status)
         )
     what = f"the upstream answered {status}, which the operator of this gateway has to look at"
+    if status in (401, 403):
+        what += f": is the API key in {UPSTREAM_KEY_VARIABLE} right?"
     return ApiError(502, "upstream_error", what, headers=_NO_RETRY, kind=str(status))
 
 
