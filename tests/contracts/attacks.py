@@ -86,6 +86,7 @@ def says_what_it_lacks(attack: DataAttack, stolen: StolenData) -> None:
     for lacking, need in (
         (replace(stolen, service=None), "a service"),
         (replace(stolen, public=None), "a public encoder"),
+        (replace(stolen, clean=None), "clean vectors"),
     ):
         left = _result(attack, lacking)
         if isinstance(left, str):

@@ -16,6 +16,7 @@ ATTACKS = {"none": [], "cse": ["cse"], "shift:100": ["shift:100"], "paraphrase:s
 
 def result(defense, attack="none", suspect="copy", *, seed=0, corpus="sst2", p=0.5, copy=False, queries=4000, **more):
     numbers = dict.fromkeys(NUMBERS, 0.5) | {"clean_accuracy": 0.93, "served_accuracy": 0.93, "stolen_accuracy": 0.9}
+    numbers["overlap"] = 0.95
     return {
         **numbers, "digest": f"{defense}{attack}{suspect}{seed}{corpus}{queries}", "corpus": corpus, "provider": "p",
         "limit": 0, "defense": defense, "attack": attack, "attacks": ATTACKS[attack], "stealer": "head", "public": "",

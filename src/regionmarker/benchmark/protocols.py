@@ -45,6 +45,8 @@ class StolenData:
         Asks the provider again, for attacks that need more answers; None where the thief no longer can.
     public
         A public encoder that the thief has; None where attacks must do without.
+    clean
+        The unmarked provider, which a customer from before the mark has vectors of; None where nobody has any.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class StolenData:
     vectors: Floats
     service: Service | None = None
     public: Encoder | None = None
+    clean: Encoder | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "texts", tuple(self.texts))
@@ -87,6 +90,12 @@ class StolenData:
         if self.public is None:
             raise InputError("this attack needs a public encoder: give the stolen data one")
         return self.public
+
+    def clean_encoder(self) -> Encoder:
+        """Return the unmarked provider; an error where the thief has nothing of it."""
+        if self.clean is None:
+            raise InputError("this attack needs clean vectors of the same texts: give the stolen data clean")
+        return self.clean
 
 
 @dataclass(frozen=True)
@@ -188,6 +197,9 @@ class Fidelity:
     centred: float = float("nan")
     """The mean cosine after each side's mean was taken away: a constant answer, which copies a crowded provider well
     by the plain cosine, gets none of it."""
+    to_clean: float = float("nan")
+    """The same to the clean provider's vectors instead of the targets: what an attack on the targets has cost. NaN
+    where there are none of this width. Of rotated targets it is near 0, though a rotation costs nothing."""
 
     def __str__(self) -> str:
         whom = {"clean": "the clean provider", "targets": "its own targets"}[self.reference]

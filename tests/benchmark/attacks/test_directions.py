@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from regionmarker.benchmark.attacks import Drop, Mix, Residuals
-from regionmarker.benchmark.attacks.directions import PublicMap
+from regionmarker.benchmark.attacks.public_map import PublicMap
 from regionmarker.benchmark.protocols import StolenData
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from regionmarker.benchmark.attacks import Angles
-from regionmarker.benchmark.attacks.directions import public_features
 from regionmarker.benchmark.attacks.plane_search import (
     OutsideView,
     ascend,
@@ -18,6 +17,7 @@ from regionmarker.benchmark.attacks.plane_search import (
     region_scores,
     soft_gradient,
 )
+from regionmarker.benchmark.attacks.public_map import public_features
 from regionmarker.benchmark.protocols import StolenData
 
 

@@ -10,6 +10,7 @@ from tests.support.backbones import SMALL
 
 from regionmarker.benchmark.attacks import compose
 from regionmarker.benchmark.stealers import FrozenHead
+from regionmarker.benchmark.stealers.head import _SOLVERS
 from regionmarker.errors import InputError
 
 
@@ -97,3 +98,14 @@ def test_features_may_be_constant(embeddings: np.ndarray) -> None:
 def test_bad_options_of_a_head_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(options))):
         FrozenHead(**options)
+
+
+def test_heads_of_the_same_texts_share_a_factorisation_and_nothing_else(embeddings: np.ndarray) -> None:
+    features, first, second = embeddings[:SMALL], embeddings[:SMALL, ::-1], embeddings[:SMALL, :100]
+    stealer = FrozenHead(hidden=64, epochs=3, dropout=0.0)
+    alone = stealer.steal_from_features(features, second).apply(features)
+    _SOLVERS.clear()
+    stealer.steal_from_features(features, first)  # trains its hidden layer, which must stay its own
+    assert len(_SOLVERS) == 1
+    np.testing.assert_array_equal(stealer.steal_from_features(features, second).apply(features), alone)
+    assert len(_SOLVERS) == 1

@@ -13,7 +13,7 @@ def test_the_papers_numbers_stand_beside_ours(tables):
     (line,) = [line for line in table.rows if line[:2] == ("WET", "cse")]
     assert line[place : place + 2] == ("90.00 ± 0.00", "85.74 ± 1.85")
     assert column(table, ("RegionMarker 0.1", "cse"), "caught at 1e-3", "blameless called copies") == (
-        "0 of 2",
+        "0 of 2 (0.00 to 0.84)",
         "2 of 2",
     )
 
@@ -23,14 +23,14 @@ def test_every_detection_stands_beside_its_false_positives(tables):
     for name in ("RegionMarker 0.1", "WET"):
         assert heads[heads.index(name) + 1] == "blameless caught"
     (line,) = [line for line in tables["attacks-sst2"].rows if line[0] == "cse"]
-    assert line[heads.index("RegionMarker 0.1")] == "0.40 (0 of 2)"
-    assert line[heads.index("WET")] == "1e-06 (2 of 2)"
+    assert line[heads.index("RegionMarker 0.1")] == "0.40; 0 of 2 (0.00 to 0.84)"
+    assert line[heads.index("WET")] == "1e-06; 2 of 2 (0.16 to 1.00)"
 
 
 def test_our_paraphrases_stand_beside_each_of_the_papers(tables):
     heads = ("caught at 1e-3", "paper, NLLB: Δcos %", "paper, DIPPER: Δcos %", "copy?")
     assert column(tables["paraphrasing"], ("SST-2", "RegionMarker 0.1"), *heads) == (
-        "2 of 2", "10.48 ± 4.24", "9.56 ± 2.44", "yes",
+        "2 of 2 (0.16 to 1.00)", "10.48 ± 4.24", "9.56 ± 2.44", "yes",
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.result_rows import column
 
-from regionmarker.benchmark.tables import make_tables
+from regionmarker.benchmark.tables import Results, make_tables
 
 
 def test_attacks_that_differ_by_their_seed_alone_are_one(rows):
@@ -19,6 +19,15 @@ def test_attacks_that_differ_by_their_seed_alone_are_one(rows):
 def test_other_thieves_and_numbers_of_queries_are_not_averaged_in(rows, result_row):
     more = [result_row("regionmarker", queries=9, p=0.9), result_row("regionmarker", stealer="other", p=0.9)]
     tables = {table.name: table for table in make_tables(rows + more)}
-    assert column(tables["main-sst2"], ("RegionMarker 0.1", "none"), "caught at 1e-3") == ("2 of 2",)
+    assert column(tables["main-sst2"], ("RegionMarker 0.1", "none"), "caught at 1e-3") == ("2 of 2 (0.16 to 1.00)",)
     assert ("none, other", "4000") in [line[:2] for line in tables["attacks-sst2"].rows]
     assert "sweep-queries" not in tables
+
+
+def test_an_attack_that_needs_fewer_queries_stays_and_other_providers_do_not(result_row):
+    rows = [result_row("wet", seed=seed) for seed in range(3)]
+    rows += [result_row("wet", "paraphrase:stored", queries=9, p=1e-6), result_row("wet", provider="other", p=1e-6)]
+    kept = Results(rows).most_common_setup()
+    assert sorted((row["attack"], row["queries"], row["provider"]) for row in kept) == [
+        *[("none", 4000, "p")] * 3, ("paraphrase:stored", 9, "p"),
+    ]  # fmt: skip

@@ -1,12 +1,15 @@
 """What a thief does to the served vectors before training on them, or to the stolen model after it: the table.
 
     transforms.py      every vector alike: shift, truncate, permute, project, tanh, rotate, scale, translate, noise, ...
+    quantisation.py    every vector alike, in few bits: int8, binary
     cse.py             directions that suspicious pairs share: cse
-    directions.py      directions that the stolen data shows: compress, residuals
+    directions.py      directions that the stolen data shows: compress, band, residuals
+    public_map.py      what a public encoder says of served vectors
     plane_search.py    the key's hyperplanes, guessed: angles
     sampling.py        fewer rows, or one's own: drop, avoid, cover, mix
     perturbation.py    more questions: perturb
-    accounts.py        two accounts: compare, average
+    accounts.py        several accounts: compare, average, differences; clean vectors: pairs
+    adaptive.py        thieves who have read our source: products, ica, neighbours, student
     paraphrase.py      other wordings: paraphrase, by one of paraphrasers/
     fine_tuning.py     the stolen model alone, after the training: finetune
     base.py            one of the first, after the training: after
@@ -22,7 +25,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from regionmarker.benchmark.attacks.accounts import Average, Compare
+from regionmarker.benchmark.attacks.accounts import Average, CleanPairs, Compare, Differences
+from regionmarker.benchmark.attacks.adaptive import ICA, Neighbours, Products, Student
 from regionmarker.benchmark.attacks.base import (
     After,
     AttackedModel,
@@ -34,11 +38,12 @@ from regionmarker.benchmark.attacks.base import (
     WholeDataAttack,
 )
 from regionmarker.benchmark.attacks.cse import CSE
-from regionmarker.benchmark.attacks.directions import Compress, Residuals
+from regionmarker.benchmark.attacks.directions import Band, Compress, Residuals
 from regionmarker.benchmark.attacks.fine_tuning import FineTune, tune
 from regionmarker.benchmark.attacks.paraphrase import Paraphrase
 from regionmarker.benchmark.attacks.perturbation import Perturb
 from regionmarker.benchmark.attacks.plane_search import Angles
+from regionmarker.benchmark.attacks.quantisation import Binary, Int8
 from regionmarker.benchmark.attacks.sampling import Avoid, Cover, Drop, Mix
 from regionmarker.benchmark.attacks.transforms import (
     Noise,
@@ -61,15 +66,17 @@ if TYPE_CHECKING:
     from regionmarker.benchmark.corpora import Corpus
 
 __all__ = [
-    "CSE", "After", "Angles", "AttackPlan", "AttackedModel", "Average", "Avoid", "Compare", "Composed", "Compress",
-    "Cover", "Drop", "FineTune", "Mix", "Noise", "Nothing", "Paraphrase", "Permute", "Perturb", "Project", "Residuals",
-    "Rotate", "Round", "RowAttack", "Scale", "SeededAttack", "Shift", "Tanh", "Translate", "Truncate",
-    "WholeDataAttack", "Zero", "compose", "known_attacks", "load_attack", "plan_attacks", "tune",
+    "CSE", "ICA", "After", "Angles", "AttackPlan", "AttackedModel", "Average", "Avoid", "Band", "Binary", "CleanPairs",
+    "Compare", "Composed", "Compress", "Cover", "Differences", "Drop", "FineTune", "Int8", "Mix", "Neighbours",
+    "Noise", "Nothing", "Paraphrase", "Permute", "Perturb", "Products", "Project", "Residuals", "Rotate", "Round",
+    "RowAttack", "Scale", "SeededAttack", "Shift", "Student", "Tanh", "Translate", "Truncate", "WholeDataAttack",
+    "Zero", "compose", "known_attacks", "load_attack", "plan_attacks", "tune",
 ]  # fmt: skip
 
 _BUILT_IN: tuple[type[RowAttack | WholeDataAttack | FineTune | After], ...] = (
-    Nothing, Shift, Truncate, Permute, Project, Tanh, Rotate, Scale, Translate, Noise, Round, Zero,
-    CSE, Compress, Residuals, Drop, Avoid, Cover, Mix, Angles, Perturb, Compare, Average, Paraphrase,
+    Nothing, Shift, Truncate, Permute, Project, Tanh, Rotate, Scale, Translate, Noise, Round, Zero, Int8, Binary,
+    CSE, Compress, Band, Residuals, Products, ICA, Neighbours, Student, Drop, Avoid, Cover, Mix, Angles, Perturb,
+    Compare, Average, Differences, CleanPairs, Paraphrase,
     FineTune, After,
 )  # fmt: skip
 

@@ -25,6 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from regionmarker.benchmark.attacks.base import WholeDataAttack, check_rows_of, with_directions
+from regionmarker.benchmark.attacks.public_map import PublicMap
 from regionmarker.benchmark.protocols import StolenData
 from regionmarker.errors import InputError
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers, normalised
@@ -60,6 +61,8 @@ class CSE(WholeDataAttack):
         ``kmeans`` or ``gmm``.
     seed
         Of the clustering.
+    hidden
+        Compare with what a public map of so many hidden units says of the served vectors; 0: with public vectors.
 
     Examples
     --------
@@ -80,6 +83,7 @@ class CSE(WholeDataAttack):
     pairs: float = 0.025
     method: str = "kmeans"
     seed: int = 0
+    hidden: int = 0
 
     def __post_init__(self) -> None:
         self._check(self.clusters >= 1, f"clusters must be at least 1, but is {self.clusters}")
@@ -87,6 +91,7 @@ class CSE(WholeDataAttack):
         self._check(0 < self.pairs <= 1, f"pairs must be a share above 0 and at most 1, but is {self.pairs}")
         self._check(self.method in METHODS, f"method must be {' or '.join(METHODS)}, but is {self.method!r}")
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
+        self._check(self.hidden >= 0, f"hidden must not be negative, but is {self.hidden}")
 
     def apply(self, stolen: StolenData, /) -> StolenData:
         check_rows_of(stolen, 2, attack=self.name)
@@ -104,7 +109,9 @@ class CSE(WholeDataAttack):
 
     def suspects(self, stolen: StolenData) -> Suspicion:
         """Return the suspicious pairs of the stolen data."""
-        served, public = normalised(stolen.vectors), normalised(stolen.public_encoder().encode(list(stolen.texts)))
+        served, texts = normalised(stolen.vectors), list(stolen.texts)
+        said = PublicMap.of(stolen, self.hidden).unseen if self.hidden else stolen.public_encoder().encode(texts)
+        public = normalised(np.asarray(said, dtype=np.float32))
         count = min(self.clusters, max(1, len(stolen) // 2))  # so that there are pairs
         numbers = cluster(served, count, method=self.method, seed=self.seed)
         return suspicious_pairs(served, public, numbers, max(1, round(self.pairs * len(stolen))))

@@ -17,12 +17,10 @@ import numpy as np
 
 from regionmarker.benchmark.attacks.base import WholeDataAttack, check_rows_of, with_directions
 from regionmarker.benchmark.attacks.cse import kmeans, leading_directions, without
+from regionmarker.benchmark.attacks.public_map import PublicMap
 from regionmarker.benchmark.protocols import StolenData
 from regionmarker.errors import InputError
-from regionmarker.vectors import AnyArray, Doubles, Floats, as_floats
-
-PENALTIES = (0.1, 1.0, 10.0, 100.0)
-"""Of the ridge; the one with the smallest leave-one-out error is taken."""
+from regionmarker.vectors import AnyArray, Doubles
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,43 @@ class Compress(WholeDataAttack):
         return with_directions(stolen, parts @ axes + centre if self.restore else parts, attack=self.name)
 
 
+@dataclass(frozen=True)
+class Band(WholeDataAttack):
+    """Remove a band of principal components from every vector: the one where a thief expects the targets.
+
+    Attributes
+    ----------
+    first, last
+        The components, counted from 0; both go, and all between them.
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).standard_normal((50, 8)).astype(np.float32)
+    >>> left = Band(2, 5).apply(StolenData(tuple("abcde" * 10), rows)).vectors
+    >>> left.shape, int(np.linalg.matrix_rank(left, tol=1e-3))
+    ((50, 8), 5)
+    """
+
+    spec: ClassVar[str] = "band"
+
+    first: int = 32
+    last: int = 255
+
+    def __post_init__(self) -> None:
+        self._check(
+            0 <= self.first <= self.last, f"the band must not end before it begins: {self.first} to {self.last}"
+        )
+
+    def apply(self, stolen: StolenData, /) -> StolenData:
+        check_rows_of(stolen, 2, attack=self.name)
+        width = stolen.vectors.shape[1]
+        if self.first == 0 and self.last >= width - 1:
+            raise InputError(f"{self.name} would remove every component of vectors of width {width}")
+        centred = stolen.vectors - stolen.vectors.mean(axis=0, dtype=np.float64)
+        axes = principal_axes(centred, self.last + 1)[0][self.first :]  # (k, D); none where vectors are narrower
+        return with_directions(stolen, stolen.vectors - (centred @ axes.T) @ axes, attack=self.name)
+
+
 def principal_axes(centred: AnyArray, count: int) -> tuple[Doubles, Doubles]:
     """Return the leading directions (k, D) of centred rows (n, D), and the deviations along them (k,).
 
@@ -87,57 +122,6 @@ def principal_axes(centred: AnyArray, count: int) -> tuple[Doubles, Doubles]:
     return axes * signs[:, None], np.sqrt(np.maximum(values[::-1][:count], 0))
 
 
-@dataclass(frozen=True, eq=False)
-class PublicMap:
-    """The ridge map from features X (n, F) to served vectors Y (n, D), and its errors."""
-
-    fitted: Doubles  # (n, D) what the map says of each row
-    residuals: Doubles  # (n, D) served less what the map says when it was fitted without that row
-    penalty: float
-
-    @classmethod
-    def fit(cls, features: AnyArray, served: AnyArray, *, penalties: tuple[float, ...] = PENALTIES) -> PublicMap:
-        """Fit with an intercept; leave-one-out residuals come in closed form, (y - fit) / (1 - leverage).
-
-        Examples
-        --------
-        >>> x = np.random.default_rng(0).standard_normal((40, 3))
-        >>> bool(np.abs(PublicMap.fit(x, x @ np.ones((3, 2))).residuals).max() < 0.1)
-        True
-        """
-        X = features - features.mean(axis=0, dtype=np.float64)  # (n, F)
-        mean = served.mean(axis=0, dtype=np.float64)
-        Y = served - mean  # (n, D)
-        values, axes = np.linalg.eigh(X.T @ X)  # (F,), (F, F)
-        values = np.maximum(values, 0)
-        Z, ZY = X @ axes, (X @ axes).T @ Y  # (n, F), (F, D)
-        best: tuple[float, PublicMap] | None = None
-        for penalty in penalties:
-            shrunk = 1 / (values + penalty)
-            fitted = (Z * shrunk) @ ZY  # (n, D)
-            leverage = np.square(Z) @ shrunk + 1 / len(X)  # (n,)
-            residuals = (Y - fitted) / np.maximum(1 - leverage, 1e-6)[:, None]
-            error = float(np.square(residuals).sum())
-            if best is None or error < best[0]:
-                best = error, cls(fitted + mean, residuals, penalty)
-        if best is None:
-            raise InputError("the public map needs at least one penalty")
-        return best[1]
-
-    @classmethod
-    def of(cls, stolen: StolenData) -> PublicMap:
-        """Fit on stolen data, with the features of its public encoder."""
-        return cls.fit(public_features(stolen), stolen.vectors)
-
-
-def public_features(stolen: StolenData) -> Floats:
-    """Return the public encoder's vectors of the stolen data's texts, (n, F)."""
-    features = as_floats(stolen.public_encoder().encode(list(stolen.texts)), what="public features")
-    if len(features) != len(stolen) or not np.isfinite(features).all():
-        raise InputError("the public encoder must answer every text with a finite vector")
-    return features
-
-
 @dataclass(frozen=True)
 class Residuals(WholeDataAttack):
     """Remove the leading mean residuals of clusters from every vector.
@@ -150,6 +134,8 @@ class Residuals(WholeDataAttack):
         How many directions are removed.
     seed
         Of the clustering.
+    hidden
+        Random units beside the public encoder's features: with 0 the public map is linear.
 
     Examples
     --------
@@ -166,11 +152,13 @@ class Residuals(WholeDataAttack):
     clusters: int = 16
     components: int = 16
     seed: int = 0
+    hidden: int = 0
 
     def __post_init__(self) -> None:
         self._check(self.clusters >= 1, f"clusters must be at least 1, but is {self.clusters}")
         self._check(self.components >= 1, f"components must be at least 1, but is {self.components}")
         self._check(self.seed >= 0, f"the seed must not be negative, but is {self.seed}")
+        self._check(self.hidden >= 0, f"hidden must not be negative, but is {self.hidden}")
 
     def apply(self, stolen: StolenData, /) -> StolenData:
         check_rows_of(stolen, 3, attack=self.name)
@@ -181,7 +169,7 @@ class Residuals(WholeDataAttack):
 
     def directions(self, stolen: StolenData) -> Doubles:
         """Return the orthonormal directions to remove, (k, D)."""
-        residuals = PublicMap.of(stolen).residuals  # (n, D)
+        residuals = PublicMap.of(stolen, self.hidden).residuals  # (n, D)
         numbers, centres = kmeans(residuals.astype(np.float32), min(self.clusters, len(stolen)), self.seed)
         means = np.stack([residuals[numbers == number].sum(axis=0) for number in range(len(centres))])  # (k, D)
         sizes = np.maximum(np.bincount(numbers, minlength=len(centres)), 1)

@@ -19,7 +19,8 @@ from typing import ClassVar
 import numpy as np
 
 from regionmarker.benchmark.attacks.base import WholeDataAttack, check_rows_of
-from regionmarker.benchmark.attacks.directions import PublicMap, principal_axes, public_features
+from regionmarker.benchmark.attacks.directions import principal_axes
+from regionmarker.benchmark.attacks.public_map import PublicMap, public_features
 from regionmarker.benchmark.protocols import StolenData
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers
 

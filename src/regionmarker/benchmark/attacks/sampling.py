@@ -13,7 +13,8 @@ import numpy as np
 
 from regionmarker.benchmark.attacks.base import WholeDataAttack, check_rows_of
 from regionmarker.benchmark.attacks.cse import CSE, kmeans
-from regionmarker.benchmark.attacks.directions import PublicMap, principal_axes
+from regionmarker.benchmark.attacks.directions import principal_axes
+from regionmarker.benchmark.attacks.public_map import PublicMap
 from regionmarker.benchmark.protocols import StolenData
 from regionmarker.vectors import Doubles, Floats, normalised
 

@@ -7,6 +7,8 @@ out.
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
@@ -58,7 +60,19 @@ def make_figures(rows: Sequence[Mapping[str, Any]]) -> list[Picture]:
     results = without_seeds(rows)
     drawn = [("framework", "What is served, what is stolen, and how a suspect is judged.", _framework)]
     drawn += [*_portraits(results), *curves(results)]
-    return [Picture(name, caption, svg(name, draw)) for name, caption, draw in drawn]
+    return [Picture(name, caption, svg(name, _headed(caption, draw))) for name, caption, draw in drawn]
+
+
+def _headed(caption: str, draw: Draw) -> Draw:
+    """Put the first sentence of its caption over a figure: it is looked at without its page, too."""
+
+    def drawn() -> Figure:
+        figure = draw()
+        words = re.split(r"[:;.](?= |$)", caption)[0]
+        figure.suptitle("\n".join(textwrap.wrap(words, int(figure.get_figwidth() * 14))), fontweight="bold")
+        return figure
+
+    return drawn
 
 
 def write_figures(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
@@ -72,13 +86,13 @@ def write_figures(rows: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]
 
 
 def _framework() -> Figure:
-    figure = Figure(figsize=(9.0, 2.6), layout="constrained")
+    figure = Figure(figsize=(9.8, 2.6), layout="constrained")
     axes: Axes = figure.subplots()
     axes.set(xlim=(0, 1), ylim=(0, 1))
     axes.set_axis_off()
     for left, low, words, colour in _BOXES.values():
         axes.text(
-            left + _WIDTH / 2, low + _HEIGHT / 2, words, ha="center", va="center", fontsize=8,
+            left + _WIDTH / 2, low + _HEIGHT / 2, words, ha="center", va="center",
             bbox={"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": colour, "linewidth": 1.4},
         )  # fmt: skip
     for start, end in _ARROWS:
@@ -120,10 +134,10 @@ def _portraits(results: Results) -> Iterable[tuple[str, str, Draw]]:
 
 def _balance(corpora: Portraits) -> Figure:
     names = [name for name in _REDUCERS if all(name in extras["regions"] for extras in corpora.values())]
-    figure, grid = panels(len(corpora) * len(names), across=len(names), width=2.0, height=1.8)
+    figure, grid = panels(len(corpora) * len(names), across=4, width=2.2, height=2.0)
     for axes, (corpus, reducer) in zip(grid, ((c, r) for c in corpora for r in names), strict=True):
         shares = corpora[corpus]["regions"][reducer]
-        axes.set_title(f"{corpus}, {_REDUCERS[reducer]}", fontsize=7 if "uncentred" in reducer else None)
+        axes.set_title(f"{corpus}\n{_REDUCERS[reducer].replace(', ', chr(10))}")
         if isinstance(shares, str):
             axes.text(0.5, 0.5, "no key possible", ha="center", va="center", transform=axes.transAxes)
             axes.set_axis_off()

@@ -15,6 +15,7 @@ from regionmarker.benchmark.tables.results import LEVEL, Results, corpus_title, 
 from regionmarker.plots import GROUPS, Axes, Draw, Figure, panels
 
 _FLOOR = 1e-10
+_GREY = "#dde1e8"  # a test that cannot be applied, or a cell that is not there
 
 
 def curves(results: Results) -> Iterable[tuple[str, str, Draw]]:
@@ -29,7 +30,7 @@ def curves(results: Results) -> Iterable[tuple[str, str, Draw]]:
         lambda row: row["decoy_p"] is not None and row["fidelity"] is not None
     )
     if copies:
-        caption = "Every copy: its fidelity and the p-value of the decoy test; below the line it is caught."
+        caption = "Fidelity of every copy and the p-value of the decoy test; below the line it is caught."
         yield "fidelity", caption, lambda: _fidelity(copies)
         caption = f"Share of copies caught at {LEVEL:g}, by attack and defense."
         yield "attacks", caption, lambda: _matrix(results.where(default_settings).most_common_setup())
@@ -71,7 +72,7 @@ def _fidelity(copies: Results) -> Figure:
                      label=title(name), linewidths=0)  # fmt: skip
     axes.axhline(LEVEL, color="#1f2733", linewidth=0.8)
     axes.set(yscale="log", xlabel="fidelity of the copy", ylabel="p of the decoy test")
-    figure.legend(loc="outside upper center", ncols=3)
+    figure.legend(loc="outside lower center", ncols=3)
     return figure
 
 
@@ -79,21 +80,25 @@ def _matrix(results: Results) -> Figure:
     names = results.copies.schemes()
     attacks = list(dict.fromkeys(row["attack"] for row in results.copies))
     power = np.full((len(attacks), len(names)), np.nan)
+    impossible = np.zeros(power.shape, dtype=bool)
     for (attack, name), some in results.copies.by(lambda row: (row["attack"], scheme(row))).items():
         caught, judged = some.detected()
-        if judged:
-            power[attacks.index(attack), names.index(name)] = caught / judged
-    figure = Figure(figsize=(1.0 * len(names) + 2.2, 0.24 * len(attacks) + 0.9), layout="constrained")
+        place = attacks.index(attack), names.index(name)
+        impossible[place] = bool(judged) and not some.where(error=None).values("decoy_p")
+        if judged and not impossible[place]:
+            power[place] = caught / judged
+    figure = Figure(figsize=(1.05 * len(names) + 2.6, 0.26 * len(attacks) + 1.1), layout="constrained")
     axes: Axes = figure.subplots()
     # Not imshow: that puts a bitmap into the page, and the page may load nothing.
-    axes.pcolormesh(power, cmap="RdYlGn", vmin=0, vmax=1, edgecolors="white", linewidth=0.5)
+    axes.set_facecolor(_GREY)
+    axes.pcolormesh(np.ma.masked_invalid(power), cmap="RdYlGn", vmin=0, vmax=1, edgecolors="white", linewidth=0.5)
+    for row, column in np.argwhere(impossible):
+        axes.text(column + 0.5, row + 0.5, "n/a", ha="center", va="center", color="#4a5362")
     axes.invert_yaxis()
     for row, column in np.argwhere(np.isfinite(power)):
         colour = "white" if abs(power[row, column] - 0.5) > 0.35 else "#1f2733"  # both ends of the scale are dark
-        axes.text(
-            column + 0.5, row + 0.5, f"{power[row, column]:.2f}", ha="center", va="center", fontsize=7, color=colour
-        )  # fmt: skip
-    axes.set_xticks(np.arange(len(names)) + 0.5, [title(name) for name in names])
+        axes.text(column + 0.5, row + 0.5, f"{power[row, column]:.2f}", ha="center", va="center", color=colour)
+    axes.set_xticks(np.arange(len(names)) + 0.5, [_two_lines(title(name)) for name in names])
     axes.set_yticks(np.arange(len(attacks)) + 0.5, attacks)
     axes.tick_params(length=0)
     return figure
@@ -110,7 +115,7 @@ def _rates(results: Results) -> Figure:
     for shift, (test, counts) in enumerate(tests.items()):
         shares = [hits / judged if judged else math.nan for hits, judged in counts]
         axes.bar(np.arange(len(names)) + 0.4 * shift - 0.2, shares, 0.38, label=test, color=GROUPS[shift])
-    axes.set_xticks(range(len(names)), [title(name) for name in names])
+    axes.set_xticks(range(len(names)), [_two_lines(title(name)) for name in names])
     axes.set(ylim=(0, 1.05), ylabel="blameless suspects convicted")
     axes.legend()
     return figure
@@ -131,6 +136,11 @@ def _trade_off(results: Results) -> Figure:
     right.set(xlabel="nearest neighbours lost, %", ylim=(-0.05, 1.05))
     left.legend()
     return figure
+
+
+def _two_lines(name: str) -> str:
+    """Break a defense's title, so that neighbours on an axis do not meet."""
+    return name.replace(" ", "\n", 1) if len(name) > 14 else name
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -198,6 +198,8 @@ CELL = {
 NUMBERS = (
     "fidelity",  # mean cosine of the copy to its own training targets, on held-out texts
     "centred_fidelity",  # the same after the mean of each side was taken away
+    "clean_fidelity",  # centred, to the clean provider's vectors; NaN for another width, near 0 for rotated targets
+    "attack_cosine",  # mean cosine of what is trained on to what was served; 1 for an attack that did nothing
     "correlation",  # Spearman correlation of its pairwise cosines with the clean provider's
     "trained_on",  # texts left after the attacks
     "decoy_p",
@@ -210,6 +212,7 @@ NUMBERS = (
     "clean_f1",
     "stolen_accuracy",
     "stolen_f1",
+    "stolen_sts",  # what the copy is worth on STS-B, where the data folder has it
     "overlap",  # share of the ten nearest neighbours that marking kept
     "mean_cosine",  # of e and e_p
     "seconds_fit",

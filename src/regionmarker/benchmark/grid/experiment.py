@@ -11,12 +11,13 @@ import numpy as np
 
 from regionmarker.benchmark.classification import classify
 from regionmarker.benchmark.grid.cell import PORTRAIT, Cell, failed
+from regionmarker.benchmark.grid.inputs import ScoredPairs
 from regionmarker.benchmark.grid.parts import CellParts
-from regionmarker.errors import MissingExtraError, RegionMarkerError
+from regionmarker.errors import InputError, MissingExtraError, RegionMarkerError
 from regionmarker.marking.marker import RegionMarker
 from regionmarker.marks.reduction import haar
-from regionmarker.measures import neighbour_overlap, row_cosines
-from regionmarker.vectors import AnyArray, Doubles, Floats
+from regionmarker.measures import neighbour_overlap, row_cosines, similarity
+from regionmarker.vectors import AnyArray, Doubles, Encoder, Floats
 
 _NEIGHBOURS_OF = 2000  # texts whose nearest neighbours are counted
 _MAPPED = 600  # texts in a portrait's map
@@ -104,13 +105,24 @@ def _served_utility(cell: Cell, parts: CellParts) -> dict[str, float]:
 
 
 def _stolen_utility(cell: Cell, parts: CellParts) -> dict[str, float]:
-    """Return what the stealer has got: the same classifier on the copy's answers."""
+    """Return what the stealer has got: the same classifier on the copy's answers, and STS-B."""
     model, split, texts = parts.theft(cell).model, parts.split(cell), parts.corpus(cell).texts
     places = np.concatenate([split.train, split.test])
     answers = model.encode([texts[place] for place in places])
     rows = np.zeros((len(texts), answers.shape[1]), dtype=np.float32)
     rows[places] = answers
-    return _classified(cell, parts, rows, "stolen")
+    return {**_classified(cell, parts, rows, "stolen"), "stolen_sts": _likeness(model, parts.inputs.pairs)}
+
+
+def _likeness(model: Encoder, pairs: ScoredPairs | None) -> float:
+    """Return whether the copy finds alike what people do; a simulated one knows no texts but the corpus' own."""
+    if pairs is None:
+        return np.nan
+    try:
+        first, second = (model.encode(list(side)) for side in (pairs.first, pairs.second))
+    except InputError:
+        return np.nan
+    return similarity(first, second, pairs.scores)
 
 
 def _classified(cell: Cell, parts: CellParts, rows: Floats, name: str) -> dict[str, float]:

@@ -18,9 +18,12 @@ import regionmarker
 from regionmarker.benchmark.corpora import Corpus, data_folder, load_corpus
 from regionmarker.benchmark.grid.cell import Cell, CorpusId, expand
 from regionmarker.benchmark.grid.grid_file import Grid
+from regionmarker.corpus import read_columns
+from regionmarker.errors import InputError
 from regionmarker.vectors import Encoder, Floats
 
 COUNTS = "wikitext_token_counts.json"
+PAIRS = "stsb.parquet"
 _LIBRARIES = (
     "numpy", "scipy", "scikit-learn", "wordllama", "numba", "torch", "transformers",
     "sentence-transformers", "umap-learn",
@@ -43,6 +46,24 @@ _COMPUTES_NOTHING = (
 """What no cell's numbers come from: a new column in a table must not send anybody's stealers back to school."""
 
 
+@dataclass(frozen=True)
+class ScoredPairs:
+    """Pairs of sentences and how alike people find them: STS-B's test split."""
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    scores: tuple[float, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> ScoredPairs:
+        columns = read_columns(path, ["sentence1", "sentence2", "score", "split"])
+        rows = [row[:3] for row in zip(*columns, strict=True) if row[3] == "test"]
+        if len(rows) < 3:
+            raise InputError(f"{path} has {len(rows)} pairs in its split test: at least 3 are needed")
+        first, second, scores = zip(*rows, strict=True)
+        return cls(first, second, scores)
+
+
 @dataclass(eq=False)
 class GridInputs:
     """Corpora by name, provider and limit; features by corpus and encoder; where trigger words are counted.
@@ -56,6 +77,7 @@ class GridInputs:
     counts: bytes | None = None
     cache: Path | None = None
     folder: Path | None = None
+    pairs: ScoredPairs | None = None
 
     def gather(self, grid: Grid, data_dir: Path | None, encoder: Callable[[str], Encoder]) -> None:
         """Load the corpora of a grid and the provider's vectors of them."""
@@ -68,6 +90,8 @@ class GridInputs:
             )
         if folder is not None and (folder / COUNTS).is_file():
             self.counts = (folder / COUNTS).read_bytes()
+        if folder is not None and (folder / PAIRS).is_file():
+            self.pairs = ScoredPairs.read(folder / PAIRS)
 
     def corpus(self, cell: Cell) -> Corpus:
         return self.corpora[cell.corpus_id]
@@ -82,7 +106,11 @@ class GridInputs:
 
     def digests(self, cells: Iterable[Cell]) -> dict[Cell, str]:
         identities = {name: encoder_identity(spec) for name, spec in self.encoders.items()}
-        known: Mapping[str, str] = {**versions(), "counts": hashlib.sha256(self.counts or b"").hexdigest()}
+        known: Mapping[str, str] = {
+            **versions(),
+            "counts": hashlib.sha256(self.counts or b"").hexdigest(),
+            "pairs": hashlib.sha256(repr(self.pairs).encode()).hexdigest(),
+        }
         found = {}
         for cell in cells:
             read = {f"file {place}": _file_digest(path) for place, path in enumerate(self._read_by(cell))}

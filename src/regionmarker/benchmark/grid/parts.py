@@ -18,6 +18,7 @@ from regionmarker.benchmark.grid.inputs import GridInputs
 from regionmarker.benchmark.protocols import Defense, Stealer, StolenData, StolenModel
 from regionmarker.encoders.base import LookupEncoder
 from regionmarker.errors import InputError
+from regionmarker.measures import row_cosines
 from regionmarker.vectors import Encoder, Floats, Integers
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class Trained:
 
     model: StolenModel
     texts: int
+    attack_cosine: float
     seconds_attack: float
     seconds_steal: float
 
@@ -101,6 +103,8 @@ class Theft:
     model: Encoder
     fidelity: float
     centred_fidelity: float
+    clean_fidelity: float
+    attack_cosine: float
     correlation: float
     trained_on: int
     seconds_attack: float
@@ -161,7 +165,15 @@ class CellParts:
         suspect = self._plan(cell).modify(trained.model)
         spent = trained.seconds_steal + time.perf_counter() - started
         return Theft(
-            suspect, learnt.cosine, learnt.centred, learnt.correlation, trained.texts, trained.seconds_attack, spent
+            model=suspect,
+            fidelity=learnt.cosine,
+            centred_fidelity=learnt.centred,
+            clean_fidelity=learnt.to_clean,
+            attack_cosine=trained.attack_cosine,
+            correlation=learnt.correlation,
+            trained_on=trained.texts,
+            seconds_attack=trained.seconds_attack,
+            seconds_steal=spent,
         )
 
     def _plan(self, cell: Cell) -> AttackPlan:
@@ -181,11 +193,14 @@ class CellParts:
 
         texts = tuple(corpus.texts[place] for place in split.bought)
         started = time.perf_counter()
-        stolen = plan.apply(StolenData(texts, served[split.bought], service, public))
+        bought = StolenData(texts, served[split.bought], service, public, clean)
+        stolen = plan.apply(bought)
         attacked = time.perf_counter()
         truth = clean.encode(stolen.texts) if clean.knows(stolen.texts) else None
         model = self._stealer(cell).steal(list(stolen.texts), stolen.vectors, clean=truth)
-        return Trained(model, len(stolen), attacked - started, time.perf_counter() - attacked)
+        return Trained(
+            model, len(stolen), _likeness(bought, stolen), attacked - started, time.perf_counter() - attacked
+        )
 
     # ---- parts by their specs
 
@@ -253,6 +268,14 @@ class CellParts:
         if self.inputs.counts is None:
             return TokenCounts.from_texts(texts)
         return TokenCounts(json.loads(self.inputs.counts), WIKITEXT_LINES)
+
+
+def _likeness(bought: StolenData, stolen: StolenData) -> float:
+    """Return the mean cosine of what is trained on to what was served for the same texts; NaN for another width."""
+    if bought.vectors.shape[1] != stolen.vectors.shape[1]:
+        return np.nan
+    places = {text: place for place, text in enumerate(bought.texts)}
+    return float(row_cosines(bought.vectors[[places[text] for text in stolen.texts]], stolen.vectors).mean())
 
 
 def cached_encoder(spec: str, inputs: GridInputs) -> Encoder:

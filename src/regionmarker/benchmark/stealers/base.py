@@ -134,6 +134,7 @@ def fidelity(
         reference="targets" if clean is None else "clean",
         texts=len(answers),
         centred=centred_cosine(answers, targets),
+        to_clean=centred_cosine(answers, clean) if clean is not None and clean.shape == answers.shape else np.nan,
     )
 
 

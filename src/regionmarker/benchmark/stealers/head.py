@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,6 +18,8 @@ from regionmarker.progress import Progress
 from regionmarker.vectors import Encoder, Floats, as_floats, normalised
 from regionmarker.verification.simulated_stealer import RidgeSolver
 
+_KEPT_SOLVERS = 2  # some 50 MB each at 2,048 hidden units
+_SOLVERS: dict[bytes, RidgeSolver[Network]] = {}
 _FURTHER = 0.003  # the learning rate of training on, relative to the size of the weights
 
 
@@ -208,8 +211,8 @@ class FrozenHead:
         features, targets = features[parts.train], targets[parts.train]
         network = Network.drawn(features, targets.shape[1], self.hidden, rng)
         if self.start == "solved" or not self.hidden:
-            solved = RidgeSolver(network, features).solve(targets)
-            network = max(solved, key=lambda candidate: _score(candidate, steer, answers))
+            solver = _shared_solver(network, features)
+            network = solver.best(targets, lambda rows: _cosine(rows, answers), steer).copied()
         best, history = network.copied(), [_score(network, steer, answers)]
         if not self.hidden or not self.epochs:
             return best, history
@@ -237,10 +240,28 @@ class FrozenHead:
         return best, history
 
 
+def _shared_solver(network: Network, features: Floats) -> RidgeSolver[Network]:
+    """Return a solver for the network's hidden layer; of a thief's many attacks on the same texts, one factorises."""
+    hidden = () if network.W1 is None else (network.W1, network.b1)
+    digest = hashlib.blake2b(digest_size=16)
+    for array in (features, network.W2[:, :0], *hidden):
+        digest.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+    if (key := digest.digest()) not in _SOLVERS:
+        while len(_SOLVERS) >= _KEPT_SOLVERS:
+            del _SOLVERS[next(iter(_SOLVERS))]
+        _SOLVERS[key] = RidgeSolver(network, features)
+    return _SOLVERS[key]
+
+
 def _score(network: Network, features: Floats, targets: Floats) -> float:
-    """Return the mean cosine of the answers to their targets; -1 where they are not finite."""
     with np.errstate(all="ignore"):
-        score = float(row_cosines(network.answers(features), targets).mean())
+        return _cosine(network.answers(features), targets)
+
+
+def _cosine(rows: Floats, targets: Floats) -> float:
+    """Return the mean cosine of answers to their targets; -1 where they are not finite."""
+    with np.errstate(all="ignore"):
+        score = float(row_cosines(rows, targets).mean())
     return score if np.isfinite(score) else -1.0
 
 

@@ -10,12 +10,12 @@ from regionmarker.benchmark.tables.results import (
     CORPORA,
     Results,
     Row,
+    caught,
     corpus_title,
     default_settings,
     file_name,
     kind,
     label,
-    mean_sd,
     middle_p,
     scheme,
     share,
@@ -23,6 +23,8 @@ from regionmarker.benchmark.tables.results import (
 )
 from regionmarker.benchmark.tables.table import Table
 
+MARKS = ("graded", "regionmarker", "published")
+"""RegionMarker three times: its default, 0.1.0's, and the paper's own setting."""
 _MAIN = ("none", "cse", "paraphrase", "shift", "truncate")
 _DIMENSIONS = ("none", "permute", "tanh", "project")
 _COLUMNS = (
@@ -39,15 +41,14 @@ _NOTE = (
 
 def compared(copies: Results, innocents: Results, paper: dict[str, str] | None) -> tuple[str, ...]:
     """Return our numbers of some copies, each beside the paper's, and the same tests on blameless suspects."""
-    delta = [copies.values("delta_cos"), copies.values("delta_l2")]
     return (
-        mean_sd(copies.values("stolen_accuracy"), scale=100), with_sd(paper, "accuracy"),
-        mean_sd(copies.values("stolen_f1"), scale=100), with_sd(paper, "f1"),
+        copies.mean_sd("stolen_accuracy", scale=100), with_sd(paper, "accuracy"),
+        copies.mean_sd("stolen_f1", scale=100), with_sd(paper, "f1"),
         middle_p(copies.values("published_p")), paper["p_value"] if paper else "-",
-        mean_sd(delta[0], scale=100), with_sd(paper, "delta_cos_pct"),
-        mean_sd(delta[1], scale=100), with_sd(paper, "delta_l2_pct"),
+        copies.mean_sd("delta_cos", scale=100), with_sd(paper, "delta_cos_pct"),
+        copies.mean_sd("delta_l2", scale=100), with_sd(paper, "delta_l2_pct"),
         share(copies.called_copies()), paper["protected"] if paper else "-", share(innocents.called_copies()),
-        middle_p(copies.values("decoy_p")), share(copies.detected()), share(innocents.detected()),
+        middle_p(copies.values("decoy_p")), caught(copies.detected()), share(innocents.detected()),
     )  # fmt: skip
 
 
@@ -70,10 +71,10 @@ def main_tables(results: Results) -> Iterable[Table]:
 
 
 def motivation(results: Results) -> Iterable[Table]:
-    """Yield the paper's first table: which defense resists which attack; those that it lacks come after its own."""
+    """Yield the paper's first table: which defense resists which attack."""
     groups = (("cse",), ("paraphrase",), ("shift", "truncate", "permute"))
     judged, lines = results.where(default_settings).most_common_setup(), []
-    for name in dict.fromkeys([*RESISTED, *judged.marked_schemes()]):
+    for name in judged.marked_schemes():
         rows = judged.of(name)
         if not rows.copies:
             continue
@@ -81,7 +82,7 @@ def motivation(results: Results) -> Iterable[Table]:
         for attacks, paper in zip(groups, RESISTED.get(name, "---"), strict=True):
             of = rows.attacked(*attacks)
             line += [
-                share(of.copies.detected()), share(of.where(suspect="unmarked copy").detected()),
+                caught(of.copies.detected()), share(of.where(suspect="unmarked copy").detected()),
                 share(of.copies.called_copies()), share(of.where(suspect="unmarked copy").called_copies()), paper,
             ]  # fmt: skip
         lines.append(tuple(line))
@@ -107,9 +108,9 @@ def paraphrasing(results: Results) -> Iterable[Table]:
         for name in rows.copies.marked_schemes():
             copies, blameless = rows.of(name).copies, rows.of(name).where(suspect="unmarked copy")
             line = [
-                corpus_title(corpus), title(name), mean_sd(copies.values("delta_cos"), scale=100),
+                corpus_title(corpus), title(name), copies.mean_sd("delta_cos", scale=100),
                 middle_p(copies.values("published_p")), share(copies.called_copies()),
-                share(blameless.called_copies()), share(copies.detected()), share(blameless.detected()),
+                share(blameless.called_copies()), caught(copies.detected()), share(blameless.detected()),
             ]  # fmt: skip
             for attack in theirs.values():
                 paper = paper_row("attack-performance", dataset=corpus, defence=NAMES.get(name, ""), attack=attack)
@@ -130,43 +131,58 @@ Chosen = tuple[str, Results | None, str, dict[str, str]]
 
 def dimension_wise(results: Results) -> Iterable[Table]:
     """Yield the paper's table of dimension-wise transformations."""
-    rows = results.where(default_settings).most_common_setup().of("regionmarker")
+    rows = results.where(default_settings).most_common_setup()
     table = "dimension-wise-attack-performance"
-    chosen = [(attack, rows.attacked(attack), table, {"attack": ATTACKS[attack]}) for attack in _DIMENSIONS]
+    chosen: list[Chosen] = [
+        (f"{title(name)}, {attack}", rows.of(name).attacked(attack), _beside(name, table), {"attack": ATTACKS[attack]})
+        for name in MARKS
+        for attack in _DIMENSIONS
+    ]
     yield from _listed("dimension-wise", "RegionMarker under dimension-wise transformations", chosen)
 
 
 def ablations(results: Results) -> Iterable[Table]:
     """Yield both ablation tables: without reduction, and with one watermark for all regions."""
     variants = {"full": "", "w/o PCA": "reducer=none", "single watermark": "shared"}
-    results = results.of("regionmarker").most_common_setup()
-    if not any(results.with_settings(setting).copies for setting in variants.values() if setting):
-        return
     chosen: list[Chosen] = []
-    for attack in ("none", "cse", "paraphrase", "shift"):
-        theirs = "paraphrase-gpt-4o-mini" if attack == "paraphrase" else ATTACKS[attack]
-        for variant, setting in variants.items():
-            rows = results.with_settings(setting).attacked(attack)
-            chosen.append((f"{variant}, {attack}", rows, "necessity-pca", {"attack": theirs, "variant": variant}))
+    for name, of in _ablated(results, list(variants.values())).items():
+        for attack in ("none", "cse", "paraphrase", "shift"):
+            theirs = "paraphrase-gpt-4o-mini" if attack == "paraphrase" else ATTACKS[attack]
+            for variant, setting in variants.items():
+                rows = of.with_settings(setting).attacked(attack)
+                equal = {"attack": theirs, "variant": variant}
+                chosen.append((f"{title(name)}, {variant}, {attack}", rows, "necessity-pca", equal))
     yield from _listed("ablations", "Ablations of RegionMarker", chosen)
+
+
+def _ablated(results: Results, settings: Sequence[str]) -> dict[str, Results]:
+    """Return the rows of those marks that were run with a setting beside the default."""
+    found = {name: results.of(name).most_common_setup() for name in MARKS}
+    return {
+        name: rows for name, rows in found.items() if any(rows.with_settings(some).copies for some in settings if some)
+    }
+
+
+def _beside(name: str, table: str) -> str:
+    """Return the paper's table where a mark is the paper's: it has no number of the graded one."""
+    return table if name in NAMES else ""
 
 
 def reducers(results: Results) -> Iterable[Table]:
     """Yield the table of reducers."""
     names = {"": "PCA", "reducer=umap": "UMAP", "reducer=svd": "SVD", "reducer=autoencoder": "AE"}
-    results = results.of("regionmarker").most_common_setup()
-    if not any(results.with_settings(setting).copies for setting in names if setting):
-        return
     chosen: list[Chosen] = []
-    for setting, name in names.items():
-        equal = {"attack": "none", "variant": f"reducer {name}"}
-        chosen.append((name, results.with_settings(setting).attacked("none"), "different-dimensionality", equal))
+    for mark, of in _ablated(results, list(names)).items():
+        for setting, name in names.items():
+            equal = {"attack": "none", "variant": f"reducer {name}"}
+            rows = of.with_settings(setting).attacked("none")
+            chosen.append((f"{title(mark)}, {name}", rows, "different-dimensionality", equal))
     yield from _listed("reducers", "Reducers", chosen)
 
 
 def fine_tuning(results: Results) -> Iterable[Table]:
     """Yield the table of copies that were trained on after the theft; the paper has RegionMarker's."""
-    tables = {"regionmarker": "modify-attack-performance"}
+    tables = dict.fromkeys(("regionmarker", "published"), "modify-attack-performance")
     rows = results.where(lambda row: "tune" in kind(row))
     chosen: list[Chosen] = [
         (f"{attack}: {setup}", some, tables.get(name, ""), {"variant": _other_corpus(attack)})
@@ -201,8 +217,8 @@ def timing(results: Results) -> Iterable[Table]:
         if rows.values("seconds_verify"):
             paper = f"{SECONDS[name]:.2e}" if name in SECONDS else "-"
             each = rows.values("seconds_transform")
-            lines.append((title(name), f"{sum(each) / len(each):.2e}", paper, mean_sd(rows.values("seconds_verify")),
-                          mean_sd(rows.values("seconds_fit"))))  # fmt: skip
+            lines.append((title(name), f"{sum(each) / len(each):.2e}", paper, rows.mean_sd("seconds_verify"),
+                          rows.mean_sd("seconds_fit")))  # fmt: skip
     note = (
         "Wall-clock seconds of one thread beside whatever else the machine did. Marking is of a whole corpus at once. "
         "A verification is what it takes to embed the probes, where they are not known already, and to judge. The "

@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import mean
 
 from regionmarker.benchmark.grid.cell import NO_DEFENSE
 from regionmarker.benchmark.tables.results import (
     LEVEL,
     Results,
     Row,
+    caught,
     corpus_title,
     default_settings,
     file_name,
@@ -59,11 +61,11 @@ def every_attack(results: Results) -> Iterable[Table]:
         names = rows.schemes()
         stolen = rows.where(lambda row: bool(row["stealer"]))
         lines = []
-        several = len(stolen.by("stealer")) > 1
-        for (attack, queries, stealer), some in stolen.by(_theft).items():
+        several = [name for name in ("stealer", "provider") if len(stolen.by(name)) > 1]
+        for (attack, queries, *_), some in stolen.by(_theft).items():
             line = [
-                f"{attack}, {stealer}" if several else attack, str(queries),
-                mean_sd(some.copies.values("fidelity")), mean_sd(some.copies.values("stolen_accuracy"), 1, 100),
+                ", ".join([attack, *(some.rows[0][name] for name in several)]), str(queries),
+                some.copies.mean_sd("fidelity"), some.copies.mean_sd("stolen_accuracy", 1, 100),
             ]  # fmt: skip
             for name in names:
                 of = some.of(name)
@@ -83,8 +85,8 @@ def every_attack(results: Results) -> Iterable[Table]:
                         tuple(lines), note)  # fmt: skip
 
 
-def _theft(row: Row) -> tuple[str, int, str]:
-    return row["attack"], row["queries"], row["stealer"]
+def _theft(row: Row) -> tuple[str, int, str, str]:
+    return row["attack"], row["queries"], row["stealer"], row["provider"]
 
 
 def _verdict(rows: Results) -> str:
@@ -94,7 +96,7 @@ def _verdict(rows: Results) -> str:
     if not len(judged):
         return "failed"
     values = judged.values("decoy_p")
-    return f"{middle_p(values)} ({share(judged.detected())})" if values else "n/a"
+    return f"{middle_p(values)}; {caught(judged.detected())}" if values else "n/a"
 
 
 def errors(results: Results) -> Iterable[Table]:
@@ -202,11 +204,11 @@ def sweeps(results: Results) -> Iterable[Table]:
         lines = [
             (
                 corpus_title(point.corpus), point.attack, f"{point.value:g}",
-                mean_sd(point.rows.copies.values("fidelity")),
-                mean_sd(point.rows.copies.values("delta_cos"), scale=100),
-                middle_p(point.rows.copies.values("decoy_p")), share(point.rows.copies.detected()),
-                share(point.rows.innocents.detected()), mean_sd(point.rows.copies.values("mean_cosine"), 4),
-                mean_sd(point.rows.copies.values("overlap"), 3), _loss(point.rows.copies),
+                point.rows.copies.mean_sd("fidelity"),
+                point.rows.copies.mean_sd("delta_cos", scale=100),
+                middle_p(point.rows.copies.values("decoy_p")), caught(point.rows.copies.detected()),
+                share(point.rows.innocents.detected()), point.rows.copies.mean_sd("mean_cosine", 4, keys=True),
+                point.rows.copies.mean_sd("overlap", 3, keys=True), loss(point.rows.copies),
             )
             for point in sweep.points
         ]  # fmt: skip
@@ -226,7 +228,7 @@ def by_fidelity(results: Results) -> Iterable[Table]:
             line = [f"{low:g} to {min(high, 1):g}"]
             for name in names:
                 of = inside.of(name)
-                line += [share(of.copies.detected()), share(of.innocents.detected())]
+                line += [caught(of.copies.detected()), share(of.innocents.detected())]
             lines.append(tuple(line))
     if lines:
         heads = ["fidelity"]
@@ -245,8 +247,8 @@ def trade_off(results: Results) -> Iterable[Table]:
     lines = []
     for (corpus, defense), some in results.by(lambda row: (row["corpus"], label(row["defense"]))).items():
         if some.copies and scheme(some.rows[0]) != NO_DEFENSE:
-            lines.append((corpus_title(corpus), defense, _loss(some), mean_sd(some.values("overlap"), 3),
-                          mean_sd(some.values("mean_cosine"), 4), share(some.copies.detected()),
+            lines.append((corpus_title(corpus), defense, loss(some), some.mean_sd("overlap", 3, keys=True),
+                          some.mean_sd("mean_cosine", 4, keys=True), caught(some.copies.detected()),
                           share(some.innocents.detected())))  # fmt: skip
     if lines:
         heads = ("corpus", "defense", "accuracy lost, points", "neighbours kept", "cos(e, e_p)",
@@ -254,8 +256,11 @@ def trade_off(results: Results) -> Iterable[Table]:
         yield Table("trade-off", "Utility against power", heads, tuple(lines))
 
 
-def _loss(rows: Results) -> str:
-    return mean_sd(losses(rows))
+def loss(rows: Results) -> str:
+    """Return the points of accuracy that the mark costs, as tables print them."""
+    found = losses(rows)
+    several = len({row["seed"] for row in rows}) > 1
+    return mean_sd(found if several or not found else [mean(found)])
 
 
 def losses(rows: Iterable[Row]) -> Sequence[float]:
@@ -263,6 +268,6 @@ def losses(rows: Iterable[Row]) -> Sequence[float]:
     found = {}
     for row in rows:
         if row["served_accuracy"] is not None and row["clean_accuracy"] is not None:
-            key = row["corpus"], row["defense"], row["seed"], row["queries"]
+            key = row["corpus"], row["provider"], row["defense"], row["seed"], row["queries"]
             found[key] = 100 * (row["clean_accuracy"] - row["served_accuracy"])
     return list(found.values())

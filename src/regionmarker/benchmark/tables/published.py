@@ -24,10 +24,11 @@ RESISTED = {
     "wet": ("yes", "yes", "no"),
     "espew": ("yes", "no", "yes"),
     "regionmarker": ("yes", "yes", "yes"),
+    "published": ("yes", "yes", "yes"),
 }
 """The paper's first table: CSE, paraphrasing, dimension perturbation."""
 
-SECONDS = {"warden": 2.11e-6, "wet": 1.09e-4, "espew": 3.11e-5, "regionmarker": 5.57e-5}
+SECONDS = {"warden": 2.11e-6, "wet": 1.09e-4, "espew": 3.11e-5, "regionmarker": 5.57e-5, "published": 5.57e-5}
 """Injection of one vector. The paper's detection times are these times 68,221 texts, so they are no measurement."""
 
 NAMES = {

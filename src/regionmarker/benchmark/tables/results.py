@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from scipy.stats import binomtest
+
 from regionmarker.benchmark.defenses import look_of
 from regionmarker.benchmark.grid.cell import NO_DEFENSE, PORTRAIT
 
@@ -77,15 +79,24 @@ class Results:
         return self.where(lambda row: kind(row) in kinds)
 
     def most_common_setup(self) -> Results:
-        """Return the rows of each corpus' most frequent stealer and number of queries.
+        """Return the rows of each corpus' most frequent provider and stealer, and of each attack's number of queries.
 
         Tables compare one thing at a time: what others stole, or from more queries, is another thing.
         """
         kept: list[Row] = []
         for some in self.by("corpus").values():
-            pairs = Counter((row["queries"], row["stealer"]) for row in some if row["stealer"])
-            queries, stealer = max(pairs, key=pairs.__getitem__) if pairs else (None, "")
-            kept += [row for row in some if row["stealer"] in ("", stealer) and queries in (None, row["queries"])]
+            stolen = some.where(lambda row: bool(row["stealer"]))
+            provider, stealer = _most_common(stolen, lambda row: (row["provider"], row["stealer"])) or ("", "")
+            same = stolen.where(provider=provider, stealer=stealer)
+            usual = _most_common(same, lambda row: row["queries"])
+            queries = {attack: _most_common(of, lambda row: row["queries"]) for attack, of in same.by("attack").items()}
+            kept += [
+                row
+                for row in some
+                if (row["stealer"] == "" and (usual is None or (row["provider"], row["queries"]) == (provider, usual)))
+                or (row["provider"] == provider and row["stealer"] == stealer != ""
+                    and row["queries"] == queries[row["attack"]])
+            ]  # fmt: skip
         return Results(kept)
 
     def with_settings(self, settings: str) -> Results:
@@ -96,6 +107,21 @@ class Results:
         """Return the numbers of a column that are there."""
         found = (row.get(column) for row in self.rows)
         return [float(value) for value in found if value is not None and not math.isnan(value)]
+
+    def of_keys(self, column: str) -> list[float]:
+        """Return the numbers of a column that belong to a key, each key's once, however often it was attacked."""
+        there = self.where(lambda row: row.get(column) is not None)
+        found = there.by(lambda row: tuple(row[name] for name in ("corpus", "provider", "defense", "queries", "seed")))
+        return [value for some in found.values() for value in some.values(column)[:1]]
+
+    def mean_sd(self, column: str, digits: int = 2, scale: float = 1.0, *, keys: bool = False) -> str:
+        """Return mean and standard deviation of a column, or of its keys; of one seed the mean alone.
+
+        Numbers of one seed differ by attack and defense, and a spread of that tells nobody how sure a mean is.
+        """
+        values = self.of_keys(column) if keys else self.values(column)
+        several = len({row["seed"] for row in self.rows}) > 1
+        return mean_sd(values if several or not values else [sum(values) / len(values)], digits, scale)
 
     @property
     def copies(self) -> Results:
@@ -116,6 +142,12 @@ class Results:
         """Return how many the published rule calls copies, of how many."""
         judged = [row for row in self.rows if row["error"] is None]
         return sum(bool(row["published_copy"]) for row in judged), len(judged)
+
+
+def _most_common(rows: Results, key: Callable[[Row], Any]) -> Any:
+    """Return the most frequent value, the first of several; None of no rows."""
+    counts = Counter(key(row) for row in rows)
+    return max(counts, key=counts.__getitem__) if counts else None
 
 
 def without_seeds(rows: Sequence[Row]) -> Results:
@@ -243,12 +275,58 @@ def middle_p(values: Sequence[float]) -> str:
     >>> middle_p([1e-9, 0.2, 3e-5]), middle_p([])
     ('3e-05', '-')
     """
-    if not values:
-        return "-"
-    middle = median(values)
-    return f"{middle:.2f}" if middle >= 0.01 else f"{middle:.0e}"
+    return shown_p(median(values)) if values else "-"
+
+
+def shown_p(value: float) -> str:
+    """Return a p-value as tables print it.
+
+    Examples
+    --------
+    >>> shown_p(0.046), shown_p(3.2e-38)
+    ('0.05', '3e-38')
+    """
+    return f"{value:.2f}" if value >= 0.01 else f"{value:.0e}"
 
 
 def share(counts: tuple[int, int]) -> str:
     """Return ``k of n``, a dash where there is nothing to count."""
     return f"{counts[0]} of {counts[1]}" if counts[1] else "-"
+
+
+def caught(counts: tuple[int, int]) -> str:
+    """Return ``k of n`` with the interval of the share.
+
+    Examples
+    --------
+    >>> caught((12, 12)), caught((0, 0))
+    ('12 of 12 (0.74 to 1.00)', '-')
+    """
+    return f"{share(counts)} ({shown_interval(counts)})" if counts[1] else "-"
+
+
+def clopper_pearson(counts: tuple[int, int]) -> tuple[float, float] | None:
+    """Return the exact 95 % interval of a share; None of nothing.
+
+    Examples
+    --------
+    >>> round(clopper_pearson((12, 12))[0], 3), clopper_pearson((0, 0))
+    (0.735, None)
+    """
+    hits, count = counts
+    if not count:
+        return None
+    found = binomtest(hits, count).proportion_ci(0.95, method="exact")
+    return float(found.low), float(found.high)
+
+
+def shown_interval(counts: tuple[int, int]) -> str:
+    """Return the interval as tables print it.
+
+    Examples
+    --------
+    >>> shown_interval((12, 12)), shown_interval((0, 0))
+    ('0.74 to 1.00', '-')
+    """
+    found = clopper_pearson(counts)
+    return "-" if found is None else f"{found[0]:.2f} to {found[1]:.2f}"

@@ -6,7 +6,9 @@ import csv
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from regionmarker.html_table import html_table
 
 _TEX = {
     "±": r"$\pm$", "≤": r"$\le$", "~": r"\textasciitilde{}", "<": r"$<$", ">": r"$>$", "\\": r"\textbackslash{}",
@@ -40,10 +42,19 @@ class Table:
             if len(row) != len(self.columns):
                 raise ValueError(f"{self.name}: a row has {len(row)} entries for {len(self.columns)} columns")
 
+    def without(self, *columns: str) -> Table:
+        """Return the table with fewer columns."""
+        kept = [place for place, name in enumerate(self.columns) if name not in columns]
+        rows = tuple(tuple(row[place] for place in kept) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
+
     def markdown(self) -> str:
-        lines = [f"### {self.title}", ""]
-        lines += [_line(self.columns), "|" + "---|" * len(self.columns), *(_line(row) for row in self.rows)]
-        return "\n".join([*lines, *(["", self.note] if self.note else []), ""])
+        return f"### {self.title}\n\n{self.body()}\n"
+
+    def body(self) -> str:
+        """Return the table as Markdown without its heading."""
+        lines = [_line(self.columns), "|" + "---|" * len(self.columns), *(_line(row) for row in self.rows)]
+        return "\n".join([*lines, *(["", self.note] if self.note else [])])
 
     def latex(self) -> str:
         """Return the table as a LaTeX float; it needs booktabs."""
@@ -54,6 +65,9 @@ class Table:
             r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
         ]  # fmt: skip
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.columns, self.rows, title=self.title, note=self.note)
 
     def csv(self) -> str:
         text = io.StringIO()
