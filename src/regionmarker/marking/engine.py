@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 
@@ -241,8 +241,13 @@ def _refuse_bad_rows(plan: MarkPlan | GradedPlan, matrix: AnyArray, normalise: b
     norms = _all_norms(matrix)
     bad = is_bad(plan.norm_tolerance, norms, normalise)
     if bad.any():
-        advice = "mend or drop them" if normalise else "drop them, or have rows scaled with normalise=True"
-        raise InputError(f"{describe_bad_row(norms, bad, 0)}; {advice}")
+        refuse_rows(norms, bad, normalise)
+
+
+def refuse_rows(norms: Doubles, bad: AnyArray, normalise: bool) -> NoReturn:
+    """Raise for the first bad row (n,), saying how many there are and what to do."""
+    advice = "mend or drop them" if normalise else "drop them, or have rows scaled with normalise=True"
+    raise InputError(f"{describe_bad_row(norms, bad, 0)}; {advice}")
 
 
 def _all_norms(matrix: AnyArray) -> Doubles:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from regionmarker.marks.plan import GradedPlan, MarkPlan
 from regionmarker.marks.regions import ServedRegions, region_numbers
 from regionmarker.progress import Progress
 from regionmarker.vectors import Doubles, Encoder, Floats, Integers, as_floats, as_matrix, normalised
+
+if TYPE_CHECKING:
+    from regionmarker.marking.torch_module import MarkModule
 
 _BLOCK = 8192
 _PLANS_KEPT = 256
@@ -226,6 +229,15 @@ class RegionMarker(Estimator):
             target_of_row = plan.target_of_region[self.regions(matrix)]
             engine.blend(plan, matrix, target_of_row, out, normalise=self.normalise)
         return out
+
+    def to_torch(self, tenant: str = "") -> MarkModule:
+        """Return ``transform`` for a tenant as a torch module, which marks on the device where the embeddings are.
+
+        It holds the key's arrays but never shows them: they are in no state dict, and it cannot be pickled or saved.
+        """
+        from regionmarker.marking.torch_module import MarkModule  # torch is optional, and slow to import
+
+        return MarkModule(self._plan(tenant), normalise=self.normalise)
 
     def regions(self, embeddings: object) -> Integers:
         """Return each row's region number, (n,): bit i says on which side of hyperplane i it lies."""
