@@ -22,7 +22,7 @@ from regionmarker.verification.tracing import Trace, trace
 from regionmarker.verification.verdict import Verdict
 
 _PROTECTED = 7000  # texts that the key is made from, and whose neighbours are counted
-_DISGUISES = ("truncate:2/3", "rotate")
+_DISGUISES = {"cut to 2/3": "truncate:2/3", "rotated": "rotate"}
 _TENANTS = tuple(f"customer-{number:02d}" for number in range(1, 21))
 _LEAKED = _TENANTS[6]
 
@@ -49,6 +49,11 @@ class Story:
             "fidelity_of_the_copy": round(self.fidelity, 4),
             "leaked_by": _LEAKED,
         }
+
+    @property
+    def accused(self) -> tuple[str, ...]:
+        """The customers whom tracing names."""
+        return tuple(row.tenant for row in self.traces if row.accused)
 
     def draw(self, path: Path) -> None:
         """Draw everyone's p-value by the paper's test and by ours."""
@@ -88,12 +93,12 @@ def run_demo(say: Callable[[str], None], seed: int | None = None) -> Story:
     copy = TokenBag().steal(queries, marker.transform(bought, tenant=_LEAKED))
     guilty = {
         "the copy": copy.encode,
-        **{f"the copy, {disguise}": AttackedModel(copy, disguise).encode for disguise in _DISGUISES},
+        **{f"the copy, {name}": AttackedModel(copy, attack).encode for name, attack in _DISGUISES.items()},
     }
     innocent = {
         "an unrelated encoder": letters,
-        "a copy of unmarked vectors": TokenBag().steal(queries, bought).encode,
-        "the unmarked original": encoder.encode,
+        "a copy without mark": TokenBag().steal(queries, bought).encode,
+        "the original itself": encoder.encode,
     }
     verdicts: dict[str, Verdict] = {}
     traces: list[Trace] = []

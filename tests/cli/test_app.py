@@ -9,13 +9,14 @@ import sys
 import time
 
 import pytest
+import typer
 
 VERBS = [
     ["demo"],
     ["keygen"],
     ["mark"],
     ["doctor"],
-    *(["key", verb] for verb in ("info", "commit", "salt", "rotate", "export-serving")),
+    *(["key", verb] for verb in ("info", "commit", "salt", "rotate", "add", "export-serving")),
 ]
 
 
@@ -60,3 +61,40 @@ def test_ctrl_c_leaves_nothing_half_written(key, corpus, tmp_path):
     assert process.returncode == 130
     assert "stopped; nothing half-written" in errors
     assert not list(tmp_path.glob("*n.rmkey*"))
+
+
+def all_verbs() -> list[list[str]]:
+    from regionmarker.cli.app import app
+
+    found = []
+    for name, command in typer.main.get_command(app).commands.items():
+        found += [[name, inner] for inner in getattr(command, "commands", {})] or [[name]]
+    return found
+
+
+@pytest.mark.parametrize("verb", all_verbs(), ids=" ".join)
+def test_help_on_80_columns_keeps_options_and_examples_whole(verb, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    from regionmarker.cli import main
+    from regionmarker.cli.app import app
+
+    command = typer.main.get_command(app)
+    for name in verb:
+        command = command.commands[name]
+    with pytest.raises(SystemExit):
+        main([*verb, "--help"])
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "…" not in shown
+    words = shown.split()
+    for parameter in command.params:
+        for option in (name for name in parameter.opts if name.startswith("--")):
+            assert option in words, option
+    example = shown.partition("Example: ")[2].partition("\n\n")[0]
+    assert example.startswith(f"regionmarker {' '.join(verb)}")
+    assert all(line.endswith("\\") for line in example.splitlines()[:-1])  # can be copied as it stands
+
+
+def test_shells_complete_verbs(run):
+    asked = {"_REGIONMARKER_COMPLETE": "complete_bash", "COMP_WORDS": "regionmarker ver", "COMP_CWORD": "1"}
+    assert run(env={**os.environ, **asked}).stdout.split() == ["verify"]

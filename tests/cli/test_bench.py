@@ -86,18 +86,69 @@ def test_a_missing_grid_is_told(run, tmp_path):
     assert "cannot read the grid" in result.err
 
 
-def test_results_become_tables_figures_and_a_page(run, tmp_path, result_rows):
-    out = tmp_path / "out"
-    with Store.writing(out) as store:
+@pytest.fixture
+def results(tmp_path, result_rows):
+    """An output folder."""
+    with Store.writing(tmp_path / "out") as store:
         store.plan([row["digest"] for row in result_rows])
         for row in result_rows:
             store.add(row["digest"], row)
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize("collected", [False, True], ids=["folder", "file"])
+def test_results_become_tables_figures_and_a_page(run, results, tmp_path, collected):
+    source, above = results, results
+    if collected:
+        source, above = tmp_path / "file" / "cells.parquet", tmp_path / "file"
+        told = json.loads(run("bench", "collect", str(results), "--out", str(source), "--json").out)
+        assert (told["cells"], told["failed"], told["not_computed_yet"], told["replaced"]) == (6, 0, 0, 0)
     for verb, name in (("table", "leaderboard.md"), ("figures", "attacks.svg"), ("page", "index.html")):
-        result = run("bench", verb, str(out), "--json")
+        result = run("bench", verb, str(source), "--json")
         assert result.code == 0, result.err
         assert name in json.loads(result.out)["files"]
-        folder = out / {"table": "tables", "figures": "figures", "page": "page"}[verb]
+        folder = above / {"table": "tables", "figures": "figures", "page": "page"}[verb]
         assert (folder / name).stat().st_size > 100
+
+
+def test_the_leaderboard_is_printed(run, results):
+    result = run("bench", "table", str(results))
+    assert [line.split()[:2] for line in result.out.splitlines()] == [
+        ["rank", "defense"], ["1", "WET"], ["2", "RegionMarker"],
+    ]  # fmt: skip
+    assert "leaderboard.csv" not in result.out + result.err
+    assert "tables.md" in result.err.replace("\n", "")  # a long path is wrapped
+    told = json.loads(run("bench", "table", str(results), "--json").out)
+    assert [line["defense"] for line in told["leaderboard"]] == ["WET", "RegionMarker 0.1"]
+
+
+def test_rows_are_summed_up(run, results):
+    told = json.loads(run("bench", "summary", str(results), "--by", "scheme,attack", "--json").out)
+    first, second = told["lines"]
+    assert (first["scheme"], first["attack"], first["caught"], first["copies"]) == ("regionmarker", "cse", 1, 1)
+    assert (second["blameless"], second["blameless_caught"]) == (2, 0)
+    assert first["caught_low"] == pytest.approx(0.025)
+    chosen = run("bench", "summary", str(results), "--where", "scheme=wet", "--level", "1e-7")
+    assert "0 of 1" in chosen.out
+    assert "caught at 1e-07" in " ".join(chosen.err.split())
+
+
+def test_mistakes_of_collecting_and_summing_up_are_told(run, results, tmp_path):
+    for arguments, message in (
+        (["collect", str(results), "--out", str(tmp_path / "cells.csv")], "must end in .parquet"),
+        (["collect", str(tmp_path / "none"), "--out", str(tmp_path / "c.parquet")], "is neither an output folder"),
+        (["summary", str(results), "--where", "wet"], "write COLUMN=VALUE"),
+        (["summary", str(results), "--where", "colour=red"], "no column 'colour'"),
+        (["summary", str(results), "--where", "seed=9"], "look at --where"),
+        (["summary", str(results), "--by", "colour"], "no column 'colour'"),
+        (["summary", str(results), "--by", ","], "--by names no column"),
+        (["summary", str(results), "--level", "2"], "--level must lie between 0 and 1"),
+    ):
+        result = run("bench", *arguments)
+        assert result.code == 2, arguments
+        assert message in result.err
+        assert "Traceback" not in result.err
+    assert not (tmp_path / "c.parquet").exists()
 
 
 def test_a_folder_without_results_is_told(run, tmp_path):

@@ -49,7 +49,7 @@ def test_a_serving_key_can_be_exported_and_looked_at(run, key, tmp_path):
     run("key", "export-serving", key, "--out", "s.rmkey", "--tenant", "acme", "--tenants-file", "tenants.txt")
     facts = json.loads(run("key", "info", "s.rmkey", "--json").stdout)
     assert (facts["kind"], facts["tenants"]) == ("serving key", 3)
-    assert "or the passphrase or secret file is wrong" in run("key", "commit", "s.rmkey", code=2).stderr
+    assert "is a serving key, which can only mark" in run("key", "commit", "s.rmkey", code=2).stderr
 
 
 def test_passphrases_come_from_the_environment(run, corpus):
@@ -88,3 +88,16 @@ def test_places_are_derived_ahead_and_are_what_the_key_derives(run, corpus, tmp_
     rows = np.eye(whole.n_features_in_, dtype=np.float32)[:8]
     for name in ("", "acme", "place-0001", "place-0256"):
         assert np.array_equal(served.transform(rows, tenant=name), whole.transform(rows, tenant=name))
+
+
+def test_a_key_of_another_file_joins_the_ring(run, key, corpus, tmp_path):
+    run("keygen", "--corpus", corpus, "--out", "new.rmkey", "--pool", 64, "--reservoir", 512)
+    new, old = (json.loads(run("key", "info", name, "--json").stdout)["key_id"] for name in ("new.rmkey", key))
+    made = json.loads(run("key", "add", key, "new.rmkey", "--json").stdout)
+    assert (made["key_id"], made["older_keys"]) == (new, [old])
+    assert json.loads(run("key", "info", key, "--json").stdout)["older_keys"] == [old]
+    assert "already" in run("key", "add", key, "new.rmkey", code=2).stderr
+    run("keygen", "--corpus", corpus, "--out", "test.rmkey", "--pool", 64, "--reservoir", 512, "--seed", 1)
+    assert "test.rmkey holds a TEST key" in run("key", "add", key, "test.rmkey", code=2).stderr
+    run("key", "export-serving", key, "--out", "serving.rmkey")
+    assert "is a serving key" in run("key", "add", key, "serving.rmkey", code=2).stderr

@@ -93,3 +93,35 @@ def test_options_that_do_not_go_together(run, tmp_path, options, message):
     done = run("mark", "--key", "k", "in", "out", *options, code=2)
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_output_of_a_file_is_parquet_and_no_folder_with_a_files_name(run, key, corpus, tmp_path):
+    told = run("mark", "--key", key, corpus, "out.npy", code=2).stderr
+    assert "out.npy: marked vectors are written as Parquet: name the output out.parquet" in told
+    assert not (tmp_path / "out.npy").exists()
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.parquet").write_bytes(corpus.read_bytes())
+    assert "is a folder, so the output is one, too" in run("mark", "--key", key, "in", "out.parquet", code=2).stderr
+
+
+def test_what_is_marked_is_not_marked_again(run, key, corpus, tmp_path):
+    run("mark", "--key", key, corpus, "served.parquet")
+    told = run("mark", "--key", key, "served.parquet", "twice.parquet", code=2).stderr
+    assert "served.parquet carries the mark of key" in told
+    assert not (tmp_path / "twice.parquet").exists()
+    run("mark", "--key", key, "served.parquet", "twice.parquet", "--again")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.parquet").write_bytes(corpus.read_bytes())
+    run("mark", "--key", key, "in", "served")
+    assert "carries the mark of key" in run("mark", "--key", key, "served", "twice", code=2).stderr
+    (tmp_path / "served.parquet").write_bytes(corpus.read_bytes())  # clean again: the old manifest tells nothing
+    run("mark", "--key", key, "served.parquet", "once.parquet")
+
+
+def test_the_job_records_whether_rows_were_scaled_whoever_said_so(run, corpus, tmp_path):
+    run("keygen", "--corpus", corpus, "--out", "n.rmkey", "--pool", 64, "--reservoir", 512, "--normalise")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.parquet").write_bytes(corpus.read_bytes())
+    run("mark", "--key", "n.rmkey", "in", "served")
+    job = json.loads((tmp_path / "served" / "_regionmarker" / "job.json").read_text())
+    assert job["settings"]["normalise"] is True

@@ -8,8 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
+from regionmarker import RegionMarker
 from regionmarker.cli import main
 from regionmarker.gateway.tenants.lookup import DatabaseLookup
+from regionmarker.keys.files import save_serving
+from regionmarker.keys.places import place_labels
 
 
 def who(database, key):
@@ -48,7 +51,7 @@ def test_the_life_of_a_tenant(tenants, tmp_path):
     made = json.loads(tenants("add", "acme", *limits, "--json").stdout)
     assert made["tenant"] == "acme"
     assert vars(who(database, made["api_key"])) == {
-        "name": "acme", "requests_per_minute": 60, "inputs_in_flight": 512, "mode": "mark",
+        "name": "acme", "requests_per_minute": 60, "inputs_in_flight": 512, "mode": "mark", "place": None,
     }  # fmt: skip
     second = json.loads(tenants("renew", "acme", "--json").stdout)["api_key"]
     changed = json.loads(tenants("change", "acme", "--requests-per-minute", 0, "--mode", "shadow", "--json").stdout)
@@ -74,6 +77,7 @@ def test_people_are_told_what_matters(tenants):
     assert "acme" in table
     assert "no limit" in table
     assert tenants("list", "--names").stdout == "acme\nzenith\n"
+    assert tenants("list", "--labels").stdout == "acme\nzenith\n"
 
 
 def test_mistakes_are_one_sentence(tenants):
@@ -97,3 +101,28 @@ def test_the_database_may_come_from_the_environment(tenants, tmp_path, monkeypat
     monkeypatch.setenv("REGIONMARKER_DATABASE", str(tmp_path / "x.db"))
     tenants("add", "acme", database=None)
     assert tenants("list", "--names", database=None).stdout == "acme\n"
+
+
+def test_a_place_of_the_serving_key_is_given_out(tenants, tmp_path, real_marker):
+    save_serving(tmp_path / "serving.rmkey", real_marker.key_.serving(place_labels(1)), None)
+    made = json.loads(tenants("add", "acme", "--key", "serving.rmkey", "--json").stdout)
+    assert made["place"] == "place-0001"
+    assert who(tmp_path / "t.db", made["api_key"]).label == "place-0001"
+    assert "no place is left" in tenants("add", "zenith", code=2).stderr
+    tenants("revoke", "acme")
+    assert "no place is left" in tenants("add", "zenith", code=2).stderr
+    assert "run regionmarker key" in " ".join(tenants("add", "zenith", "--by-name").stderr.split())
+    shown = json.loads(tenants("places", "--json").stdout)
+    assert (shown["assigned"], shown["places"], shown["free"], shown["next"]) == (2, 1, 0, None)
+    assert [row["label"] for row in shown["assignments"]] == ["place-0001", "zenith"]
+    assert shown["digest"] == shown["assignments"][-1]["digest"]
+    assert shown["digest"] in tenants("places").stdout
+    assert tenants("list", "--labels").stdout == "place-0001\nzenith\n"
+
+
+def test_a_key_without_marks_for_tenants_says_so(tenants, tmp_path, sentences, embeddings):
+    marker = RegionMarker(tenants=False, reservoir=256).fit(sentences[:900], embeddings=embeddings[:900])
+    save_serving(tmp_path / "plain.rmkey", marker.key_.serving(), None)
+    said = " ".join(tenants("add", "acme", "--key", "plain.rmkey", code=2).stderr.split())
+    assert "plain.rmkey has no marks for tenants (it was made with --no-tenants)" in said
+    assert tenants("list", "--names").stdout == ""

@@ -56,7 +56,7 @@ def test_every_key_of_the_file_judges(run, key, answered, wordllama):
 
 def test_people_get_both_tests_side_by_side(run, key, answered):
     shown = run("verify", "--key", key, "--suspect", "file:thief.parquet", *QUICK).stdout
-    assert "infringement" in shown
+    assert shown.lstrip().startswith("INFRINGEMENT")
     assert "The paper's statistics" in shown
 
 
@@ -71,8 +71,75 @@ def test_a_dry_run_asks_nothing(run, key):
             "verify", "--key", key, "--suspect", "https://127.0.0.1:9/v1#m", "--budget", BUDGET, "--dry-run", "--json"
         ).stdout
     )
-    assert cost["queries"] == BUDGET
+    assert cost["queries"] == cost["sent"] == BUDGET
     assert cost["tokens"] > BUDGET
+    assert (cost["requests"], cost["measured"]) == (8, False)
+
+
+def test_a_dry_run_tells_money_and_what_is_kept(run, key, server):
+    options = ("verify", "--key", key, "--suspect", f"{server.url}#small", *QUICK, "--cache", "a.sqlite")
+    priced = (*options, "--dry-run", "--price-per-million", 2)
+    assert "at 2 for a million tokens" in " ".join(run(*priced).stdout.split())
+    assert not server.asked
+    run(*options)
+    after = json.loads(run(*priced, "--json").stdout)
+    assert (after["kept"], after["sent"], after["price"]) == (BUDGET, 0, 0)
+    fresh = json.loads(run(*priced, "--fresh", "--json").stdout)
+    assert (fresh["sent"], fresh["price"]) == (BUDGET, pytest.approx(fresh["tokens"] * 2e-6))
+    assert "goes with --dry-run" in run(*options, "--price-per-million", 2, code=2).stderr
+
+
+def test_kept_answers_say_so_and_fresh_ones_are_asked_again(run, key, server):
+    options = ("verify", "--key", key, "--suspect", f"{server.url}#small", *QUICK, "--cache", "a.sqlite")
+    assert "asks again" not in run(*options).stderr
+    asked = len(server.asked)
+    told = " ".join(run(*options).stderr.split())
+    assert f"{BUDGET} answers from " in told
+    assert "UTC, nothing was asked; --fresh asks again." in told
+    assert len(server.asked) == asked
+    assert json.loads(run(*options, "--fresh", "--json").stdout)["reused"] == 0
+    assert len(server.asked) == 2 * asked
+
+
+def test_the_suspect_is_named_as_typed_and_by_its_name_for_people(run, key, server, tmp_path):
+    typed = f"{server.url}#small"
+    options = ("verify", "--key", key, "--suspect", typed, *QUICK, "--cache", "a.sqlite", "--out")
+    first = json.loads(run(*options, "one", "--json").stdout)
+    assert first["suspect"] == typed
+    second = json.loads(run(*options, "two", "--suspect-name", "Acme Embed", "--json").stdout)
+    assert second["suspect"] == f"Acme Embed ({typed})"
+    assert (second["look"], second["judged_at"]) == (1, first["judged_at"])  # a name is no new look
+    page = (tmp_path / "two" / "report.html").read_text()
+    assert "Acme Embed" in page
+    assert "openai:" not in page
+    run("evidence", "check", "two")
+
+
+def test_a_refusal_names_the_variable_to_set(run, key, server):
+    server.script[:] = [lambda handler, question: server.send(handler, 401, b"who are you?")]
+    options = ("verify", "--key", key, "--suspect", f"{server.url}#small", *QUICK, "--cache", "a.sqlite")
+    assert "set REGIONMARKER_SUSPECT_API_KEY" in " ".join(run(*options, code=3).stderr.split())
+
+
+MISTAKES = [
+    (("--out", "evidence", "--disclosure", "sumary"), "must be one of summary, expert, court"),
+    (("--disclosure", "expert"), "--disclosure goes with --out"),
+    (("--out", "nowhere/evidence"), "the folder nowhere does not exist"),
+    (("--out", "evidence", "--level", 0.01), "the key is committed to 0.001"),
+    (("--level", 2), "must lie between 0 and 1"),
+    (("--tenants-file", "nowhere.txt"), "nowhere.txt"),
+    (("--suspect-name", " "), "--suspect-name is empty"),
+]
+
+
+def test_mistakes_are_found_before_anything_is_asked(run, key, server):
+    suspect = ("--suspect", f"{server.url}#small", "--cache", "a.sqlite")
+    for options, message in MISTAKES:
+        told = run("verify", "--key", key, *suspect, *QUICK, *options, code=2).stderr
+        assert message in " ".join(told.split()), options
+    key.with_name("k.rmkey.ledger.jsonl").write_text("nonsense\n")
+    assert "line 1 is damaged" in run("verify", "--key", key, *suspect, *QUICK, code=2).stderr
+    assert not server.asked
 
 
 def test_own_probes_come_with_their_embeddings_or_the_clean_encoder(run, key, corpus, answered):

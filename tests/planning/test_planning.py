@@ -14,6 +14,7 @@ from regionmarker.errors import InputError, OutsideError
 from regionmarker.planning import Choice, Choices, Goals, Plan, PlanningCorpus, plan
 from regionmarker.planning.search import Outcome, recommended
 from regionmarker.planning.trials import CLOSE, TrialLog, TrialRunner, weakened
+from regionmarker.verification.clean_space import MATCHED
 from regionmarker.verification.graded_copies import GradedCopies
 from regionmarker.verification.power import CaughtShare
 
@@ -36,7 +37,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def made(material: PlanningCorpus, store: Path) -> Plan:
-    return plan(material, GOALS, CHOICES, sets=3, store=store)
+    return plan(material, GOALS, CHOICES, sets=4, store=store)
 
 
 def test_it_tries_every_choice_the_cheapest_first(made: Plan) -> None:
@@ -59,13 +60,13 @@ def test_a_plan_goes_on_where_it_was(material: PlanningCorpus, made: Plan, store
     lines = store.read_text().splitlines()
     cut = tmp_path / "trials.jsonl"
     cut.write_text("\n".join(lines[:5]) + "\n" + lines[5][:20])  # stopped while a line was written
-    assert plan(material, GOALS, CHOICES, sets=3, store=cut) == made
+    assert plan(material, GOALS, CHOICES, sets=4, store=cut) == made
     assert sorted(cut.read_text().splitlines()) == sorted(lines)
     before = store.read_text()
     steps: list[tuple[int, int]] = []
-    assert plan(material, GOALS, CHOICES, sets=3, store=store, progress=lambda *step: steps.append(step)) == made
+    assert plan(material, GOALS, CHOICES, sets=4, store=store, progress=lambda *step: steps.append(step)) == made
     assert store.read_text() == before
-    assert steps == [(done + 1, 10) for done in range(10)]
+    assert steps == [(done + 1, 12) for done in range(12)]
 
 
 def test_a_plan_is_plain_json(made: Plan) -> None:
@@ -100,25 +101,39 @@ def copies(material: PlanningCorpus) -> GradedCopies:
     return GradedCopies(key.mark, key.reservoir.embeddings[:600], bought, key.pool.embeddings)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("hidden", [96, 0])
 @pytest.mark.parametrize("fidelity", [0.3, 0.5, 0.7])
-def test_a_thief_is_weakened_until_it_fits(copies: GradedCopies, fidelity: float, narrow: bool) -> None:
-    copy, best = weakened(copies, fidelity, 96, np.random.default_rng(1), narrow=narrow)
+def test_a_thief_is_weakened_until_it_fits(copies: GradedCopies, fidelity: float, hidden: int) -> None:
+    copy, best = weakened(copies, fidelity, hidden, np.random.default_rng(1))
     assert copy.fidelity == pytest.approx(fidelity, abs=CLOSE)
     assert best > 0.75
 
 
-def test_a_narrow_thief_has_few_directions_and_its_axes_may_not_be_recognised(copies: GradedCopies) -> None:
-    wide, narrow = (weakened(copies, 0.2, 96, np.random.default_rng(1), narrow=narrow)[0] for narrow in (False, True))
+def test_a_poor_linear_thief_has_few_directions_and_its_axes_may_not_be_recognised(copies: GradedCopies) -> None:
+    wide, narrow = (weakened(copies, 0.2, hidden, np.random.default_rng(1))[0] for hidden in (96, 0))
     ranks = [np.linalg.matrix_rank(copy.answers, tol=1e-2 * np.linalg.norm(copy.answers, 2)) for copy in (wide, narrow)]
     assert ranks[1] < 0.5 * ranks[0]
-    assert copies.axes_match(wide)
-    assert not copies.axes_match(narrow)
+    assert copies.matched_share(wide) >= MATCHED > copies.matched_share(narrow)
 
 
-def test_a_good_thief_is_not_narrowed(copies: GradedCopies) -> None:
-    found = [weakened(copies, 0.7, 96, np.random.default_rng(1), narrow=narrow)[0] for narrow in (False, True)]
-    assert np.array_equal(found[0].answers, found[1].answers)
+def test_the_promise_covers_both_kinds_of_thieves(material: PlanningCorpus) -> None:
+    made = plan(material, replace(GOALS, fidelity=0.4), Choices((0.7,), (False,)), sets=4)
+    (found,) = made.outcomes
+    kinds = [of_kind["unrotated"] for of_kind in found.by_kind.values()]
+    assert list(found.by_kind) == ["network", "linear"]
+    assert found.unrotated.low == min(share.low for share in kinds)
+    assert found.unrotated.high == max(share.high for share in kinds)
+
+
+def test_a_fidelity_that_one_kind_misses_is_not_met(made: Plan) -> None:
+    assert not replace(made, lowest_fidelity=made.goals.fidelity - 2 * CLOSE).met
+    assert not replace(made, highest_fidelity=made.goals.fidelity + 2 * CLOSE).met
+
+
+def test_a_good_linear_thief_is_not_narrowed(copies: GradedCopies) -> None:
+    copy, best = weakened(copies, 0.7, 0, np.random.default_rng(1))
+    assert best > 0.75
+    assert np.linalg.matrix_rank(copy.answers, tol=1e-3 * np.linalg.norm(copy.answers, 2)) > 0.9 * WIDTH
 
 
 def test_a_thief_cannot_be_better_than_its_queries_allow(copies: GradedCopies) -> None:
@@ -130,7 +145,7 @@ def test_a_thief_cannot_be_better_than_its_queries_allow(copies: GradedCopies) -
 
 
 def outcome(kept: float, low: float, rotated: float, *, tenants: bool = True) -> Outcome:
-    return Outcome(Choice(kept, tenants), 0.1, CaughtShare(1.0, low, 1.0), CaughtShare(1.0, rotated, 1.0))
+    return Outcome(Choice(kept, tenants), 0.1, CaughtShare(1.0, low, 1.0), CaughtShare(1.0, rotated, 1.0), {})
 
 
 def test_the_cheapest_that_holds_is_recommended() -> None:
@@ -165,8 +180,8 @@ def test_bad_choices_and_corpora_are_refused(material: PlanningCorpus) -> None:
     for choices in ({"kept": ()}, {"kept": (0.9, 0.9)}, {"kept": (1.0,)}, {"tenants": ()}):
         with pytest.raises(InputError):
             Choices(**choices)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="sets is 1, but an interval needs at least 2"):
-        plan(material, sets=1)
+    with pytest.raises(InputError, match="sets is 3, but intervals for 2 kinds need at least 4"):
+        plan(material, sets=3)
     with pytest.raises(InputError, match="at least 1000 distinct texts, but the corpus has 1"):
         PlanningCorpus(["the same"] * 3000, np.eye(3, dtype=np.float32).repeat(1000, axis=0))
     with pytest.raises(InputError, match="2 texts but 3 embeddings"):

@@ -1,25 +1,37 @@
-"""``regionmarker bench``: run a grid, make its tables, figures and page; paraphrase a corpus."""
+"""``regionmarker bench``: run grids, collect and sum up their rows, make tables, figures and a page; paraphrase."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from regionmarker.cli.options import Json
-from regionmarker.cli.output import print_result, progress, stderr
+from regionmarker.cli.output import print_result, print_table, progress, stderr
 from regionmarker.errors import InputError
+
+if TYPE_CHECKING:
+    from regionmarker.benchmark.tables import Table
 
 Writer = Callable[[list[dict[str, Any]], Path], list[Path]]
 
+_WIDE = 120
+"""The columns from which on a terminal gets whole tables."""
+
 app = typer.Typer(no_args_is_help=True, help="The benchmark: defenses against attacks, from grid file to page.")
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The output folder of bench run.", show_default=False)]
+Source = Annotated[
+    Path,
+    typer.Argument(metavar="RESULTS", help="The output folder of bench run, or a file of bench collect.",
+                   show_default=False),
+]  # fmt: skip
 Out = Annotated[
-    Path | None, typer.Option(help="Where to write; default: a folder of that name in DIR.", show_default=False)
+    Path | None,
+    typer.Option(help="Where to write; default: a folder of that name in RESULTS.", show_default=False),
 ]
 
 
@@ -65,46 +77,175 @@ def _named(given: list[str]) -> dict[str, str]:
 
 
 @app.command()
-def table(folder: Folder, out: Out = None, json: Json = False) -> None:
-    """Write every table that the results allow, as Markdown, LaTeX and CSV, the paper's numbers beside ours.
+def collect(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="RESULTS...", help="Output folders of bench run, and files of bench collect.",
+                       show_default=False),
+    ],
+    out: Annotated[Path, typer.Option(help="The file to write (.parquet).")],
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Put the rows of several grids into one file: each cell once, checked against the schema, in a fixed order.
 
-    Example: regionmarker bench table out/smoke
+    Where folders hold a cell that was computed from different inputs, the one named first counts.
+
+    Example: regionmarker bench collect out/smoke --out results.parquet
     """
-    from regionmarker.benchmark.tables import write_tables
+    from regionmarker.benchmark.tables.results_file import collect as merge
+    from regionmarker.benchmark.tables.results_file import write_results
 
-    _write(folder, out or folder / "tables", json, write_tables)
+    if out.suffix != ".parquet":
+        raise InputError(f"--out {out} must end in .parquet")
+    found = merge(sources)
+    if not found.rows:
+        raise InputError(f"{sources[0]} holds no finished cell yet: let regionmarker bench run finish some")
+    write_results(found.rows, out)
+    failed = sum(row["error"] is not None for row in found.rows)
+    print_result(
+        {"cells": len(found.rows), "failed": failed, "not_computed_yet": found.missing, "replaced": found.replaced,
+         "output": str(out)},
+        as_json=json,
+    )  # fmt: skip
 
 
 @app.command()
-def figures(folder: Folder, out: Out = None, json: Json = False) -> None:
+def summary(
+    source: Source,
+    by: Annotated[
+        str, typer.Option(help="Columns that lines are kept apart by.")
+    ] = "defense,provider,stealer,queries,attack",
+    where: Annotated[
+        list[str] | None, typer.Option(help="COLUMN=VALUE: these rows alone; the same column twice: either.")
+    ] = None,
+    level: Annotated[float, typer.Option(help="A copy is caught where p is at most this.")] = 1e-3,
+    json: Json = False,
+) -> None:
+    """Sum up copies caught, with intervals, blameless suspects beside them, p-values and what marking costs.
+
+    Example: regionmarker bench summary out/smoke --by attack --where scheme=wet
+    """
+    from regionmarker.benchmark.tables.results import without_seeds
+    from regionmarker.benchmark.tables.summary import BRIEF, HEADS, Tally, chosen, groups
+    from regionmarker.benchmark.tables.summary import summary as tables_of
+
+    if not 0 < level < 1:
+        raise InputError(f"--level must lie between 0 and 1, but is {level:g}")
+    columns = [name.strip() for name in by.split(",") if name.strip()]
+    if not columns:
+        raise InputError("--by names no column: give some, such as defense,attack")
+    rows = chosen(without_seeds(_rows(source)), _wanted(where or []))
+    if json:
+        lines = [
+            {**dict(zip(columns, key, strict=True)), **Tally(some, level).numbers()}
+            for key, some in groups(rows, columns).items()
+        ]
+        print_result({"level": level, "lines": lines}, as_json=True)
+        return
+    tables = list(tables_of(rows, columns, level))
+    if not tables:
+        raise InputError(f"no row of {source} that a stealer made is left: look at --where")
+    for table in tables:
+        _print(table, set(HEADS) - set(BRIEF))
+        stderr.print(table.note)
+
+
+def _print(table: Table, details: Collection[str]) -> None:
+    """Print a table; a narrow terminal gets it without its details, a file all of it on lines of any length."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=1000)
+    elif console.width < _WIDE and details:
+        table = table.without(*details)
+        stderr.print(f"{', '.join(sorted(details))}: on {_WIDE} columns, or with --json")
+    print_table(table.columns, table.rows, console=console)
+
+
+def _wanted(given: list[str]) -> dict[str, list[str]]:
+    """Read COLUMN=VALUE options."""
+    found: dict[str, list[str]] = {}
+    for entry in given:
+        name, equals, value = entry.partition("=")
+        if not (name and equals):
+            raise InputError(f"--where {entry!r}: write COLUMN=VALUE, such as attack=cse")
+        found.setdefault(name, []).append(value)
+    return found
+
+
+@app.command()
+def table(source: Source, out: Out = None, json: Json = False) -> None:
+    """Print the leaderboard, and write every table that the results allow, the paper's numbers beside ours.
+
+    Tables are Markdown, LaTeX and CSV. Of one defense there is no leaderboard.
+
+    Example: regionmarker bench table out/smoke
+    """
+    from regionmarker.benchmark.tables import make_tables, write_tables
+    from regionmarker.benchmark.tables.leaderboard import BRIEF
+
+    rows, out = _rows(source), out or _beside(source, "tables")
+    files = write_tables(rows, out)
+    board = next((found for found in make_tables(rows) if found.name == "leaderboard"), None)
+    if json:
+        lines = [] if board is None else [dict(zip(board.columns, line, strict=True)) for line in board.rows]
+        _told(rows, out, files, leaderboard=lines)
+        return
+    if board is None:
+        stderr.print(f"no leaderboard: the results have no two defenses after the same attacks; "
+                     f"regionmarker bench summary {source} sums up")  # fmt: skip
+    else:
+        _print(board, set(board.columns) - set(BRIEF))
+        stderr.print(board.note)
+    stderr.print(f"{len(files)} files in {out}; begin with {out / 'tables.md'}")
+
+
+def _told(rows: list[dict[str, Any]], out: Path, files: list[Path], **more: object) -> None:
+    names = [file.name for file in files]
+    print_result({"cells": len(rows), "output": str(out), "files": names, **more}, as_json=True)
+
+
+@app.command()
+def figures(source: Source, out: Out = None, json: Json = False) -> None:
     """Draw every figure that the results allow, as SVG.
 
     Example: regionmarker bench figures out/smoke
     """
     from regionmarker.benchmark.figures import write_figures
 
-    _write(folder, out or folder / "figures", json, write_figures)
+    _write(source, out or _beside(source, "figures"), json, write_figures)
 
 
 @app.command()
-def page(folder: Folder, out: Out = None, json: Json = False) -> None:
+def page(source: Source, out: Out = None, json: Json = False) -> None:
     """Write one page with all tables, figures and cells, to be opened in a browser; it needs no network.
 
     Example: regionmarker bench page out/smoke
     """
     from regionmarker.benchmark.page import write_page
 
-    _write(folder, out or folder / "page", json, write_page)
+    _write(source, out or _beside(source, "page"), json, write_page)
 
 
-def _write(folder: Path, out: Path, json: bool, write: Writer) -> None:
-    from regionmarker.benchmark.grid import Store
+def _beside(source: Path, name: str) -> Path:
+    return (source if source.is_dir() else source.parent) / name
 
-    rows = Store.reading(folder).rows()
+
+def _rows(source: Path) -> list[dict[str, Any]]:
+    from regionmarker.benchmark.tables.results_file import read_results
+
+    rows = read_results(source).rows
     if not rows:
-        raise InputError(f"{folder} holds no finished cell yet: let regionmarker bench run finish some")
+        raise InputError(f"{source} holds no finished cell yet: let regionmarker bench run finish some")
+    return rows
+
+
+def _write(source: Path, out: Path, json: bool, write: Writer) -> None:
+    rows = _rows(source)
     files = write(rows, out)
-    print_result({"cells": len(rows), "output": str(out), "files": [file.name for file in files]}, as_json=json)
+    if json:
+        _told(rows, out, files)
+    else:
+        print_result({"cells": len(rows), "files": len(files), "output": str(out)}, as_json=False)
 
 
 @app.command()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
+from os.path import relpath
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,20 +49,47 @@ def demo(
         return
     print_result(facts, as_json=False, title="What marking did")
     print_table(
-        ("suspect", "guilty?", "our p", "our verdict", "the paper's p", "its verdict"),
-        [_judged(story, name) for name in story.verdicts],
-        title="\nWho is convicted",
-    )
-    print_table(
         ("customer", "p", "corrected p", "accused"),
         [_traced(row) for row in story.traces[:3]],
         title=f"\nWhose vectors the copy was trained on, of {len(story.traces)} customers",
     )
+    print_table(
+        ("suspect", "guilty?", "our p", "our verdict", "paper's p", "its verdict"),
+        [_judged(story, name) for name in story.verdicts],
+        title="\nWho is convicted",
+    )
+    _conclude(out, story)
+
+
+def _conclude(out: Path, story: Story) -> None:
+    """Say the verdict where nobody can miss it, and what to do next."""
+    from regionmarker.verification.verdict import INFRINGEMENT
+
+    ours = [name for name, verdict in story.verdicts.items() if verdict.outcome == INFRINGEMENT]
+    innocent = [name for name in story.verdicts if name not in story.guilty]
+    theirs = sum(story.verdicts[name].paper.copy for name in innocent)
+    copy = story.verdicts["the copy"]
+    caught = "the copy" in ours
+    verdict = f"THE COPY IS CONVICTED: p = {copy.p_value:.1g}" if caught else "THE COPY ESCAPED: try once more"
+    stderr.print(f"\n{verdict}", style="bold white on red" if caught else "bold black on yellow")
+    stderr.print(f"Who leaked: {', '.join(story.accused) or 'nobody is named'}.")
     stderr.print(
-        "\nThe paper's test convicts the innocent as well; see docs/why/verdict.md. Next: open the report, or make a "
-        "key of your own:\n  regionmarker keygen --corpus texts.txt --encoder wordllama --out provider.rmkey",
+        f"Of {len(innocent)} innocents our test convicts {sum(name in innocent for name in ours)}, the paper's "
+        f"{theirs}: docs/why/verdict.md says why.",
         soft_wrap=True,
     )
+    # make demo leaves the program in .venv, where a shell does not look for it
+    program = "regionmarker" if which("regionmarker") else relpath(Path(sys.executable).parent / "regionmarker")
+    stderr.print("\nNext:", style="bold")
+    for line in (
+        f"  the picture        {out / 'verdicts.png'}",
+        f"  the evidence       {out / 'evidence' / 'report.html'}",
+        f"  check it yourself  {program} evidence check {out / 'evidence'}",
+        f"  your own texts     {program} keygen --corpus texts.txt \\\n"
+        "                       --encoder wordllama --out provider.rmkey",
+        "  the whole way      docs/tutorial.md",
+    ):
+        stderr.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 def _traced(row: Trace) -> tuple[str, ...]:
@@ -83,7 +113,7 @@ def _report(out: Path, story: Story) -> str | None:
         bundle = story.verdicts["the copy"].save(out / "evidence", overwrite=True)
     except MissingExtraError:
         return None
-    return str(bundle / "report.html")
+    return relpath(bundle / "report.html")
 
 
 def _draw(out: Path, story: Story) -> str | None:

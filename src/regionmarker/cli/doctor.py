@@ -45,7 +45,7 @@ def doctor(json: Json = False) -> None:
     from regionmarker.marking.engine import engine
 
     rows = [_package_row(name, *about) for name, about in PACKAGES.items()]
-    rows += [_program_row(name, *about) for name, about in PROGRAMS.items()]
+    programs = [_program_row(name, *about) for name, about in PROGRAMS.items()]
     facts = {
         "regionmarker": __version__,
         "python": platform.python_version(),
@@ -53,15 +53,21 @@ def doctor(json: Json = False) -> None:
         "marking_engine": engine().name,
     }
     if json:
-        print_result({**facts, "parts": rows}, as_json=True)
+        print_result({**facts, "parts": rows + programs}, as_json=True)
         return
     print_result(facts, as_json=False)
-    shown = [
-        (row["part"], row["version"] or "missing", row["for"], "" if row["version"] else row["to_get_it"])
-        for row in rows
-    ]
+    _show(rows, "Packages")
+    _show(programs, "Programs, which only some tests and the benchmark want")
+
+
+def _show(rows: list[dict[str, Any]], title: str) -> None:
+    """Print what is there, and below it, whole and each once, the lines that get what is not."""
     sys.stdout.write("\n")
-    print_table(("part", "version", "for", "to get it"), shown)
+    shown = [(row["part"], row["version"] or "missing", row["for"]) for row in rows]
+    print_table(("part", "version", "for"), shown, title=title)
+    missing = list(dict.fromkeys(row["to_get_it"] for row in rows if not row["version"]))
+    if missing:
+        sys.stdout.write("\nTo get what is missing:\n" + "".join(f"  {line}\n" for line in missing))
 
 
 def _package_row(name: str, purpose: str, extra: str) -> dict[str, Any]:

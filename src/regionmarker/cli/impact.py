@@ -7,14 +7,17 @@ from typing import Annotated
 
 import typer
 
+from regionmarker.cli.asking import DryRun, Price, check_price, print_quote, quote_corpus
 from regionmarker.cli.options import (
     AskPassphrase,
     Corpus,
+    EmbeddingCache,
     EmbeddingColumn,
     Json,
     KeyPath,
     SecretFile,
     TextColumn,
+    check_tenant,
     open_encoder,
     passphrase,
     read_corpus,
@@ -35,6 +38,9 @@ def impact(
     embedding_column: EmbeddingColumn = None,
     tenant: Annotated[str, typer.Option(help="Whose vectors these would be; adds the tenant's own mark.")] = "",
     most: Annotated[int, typer.Option(min=1, help="How many texts to look at: the first of the corpus.")] = _MOST,
+    cache: EmbeddingCache = None,
+    dry_run: DryRun = False,
+    price_per_million: Price = None,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
     json: Json = False,
@@ -44,12 +50,18 @@ def impact(
     Example: regionmarker impact --key provider.rmkey --corpus texts.parquet --encoder wordllama
     """
     from regionmarker.corpus import TextSet
-    from regionmarker.impact import measure_impact
+    from regionmarker.impact import measure_impact, texts_to_embed
     from regionmarker.marking.marker import RegionMarker
     from regionmarker.verification.judging import check_encoder
 
+    check_price(price_per_million, dry_run=dry_run)
     marker = RegionMarker.load(key, passphrase=passphrase(ask_passphrase), secret_file=secret_file)
-    loaded = open_encoder(encoder)
+    check_tenant(marker, tenant)
+    loaded = open_encoder(encoder, cache)
+    if dry_run:
+        cost = quote_corpus(corpus, loaded, text_column, lambda texts: texts_to_embed(texts[:most]))
+        print_quote(cost, price_per_million, as_json=json, before={"encoder": encoder})
+        return
     if loaded is not None and "key_" in vars(marker):  # a serving key has no texts to check it with
         check_encoder(marker.key_, loaded)
     with progress("embedding", most, quiet=json) as drawn:

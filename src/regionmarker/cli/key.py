@@ -41,40 +41,135 @@ def info(
 
 @app.command()
 def commit(
-    key: KeyArgument, secret_file: SecretFile = None, ask_passphrase: AskPassphrase = False, json: Json = False
+    key: KeyArgument,
+    delay: Annotated[
+        float | None,
+        typer.Option(
+            help="Also write a statement: a beacon decides the salt, this many hours after it.", min=1 / 60, max=87_600
+        ),
+    ] = None,
+    secret_file: SecretFile = None,
+    ask_passphrase: AskPassphrase = False,
+    json: Json = False,
 ) -> None:
     """Print the commitment to a key: publish it, with a time stamp, before the first vector is served.
 
-    Example: regionmarker key commit provider.rmkey
+    With --delay it also writes KEY.statement/, a signed statement that names a public beacon: have it stamped (evidence
+    stamp) or put on a log (key log), and take the salt from the beacon afterwards (key salt --round).
+
+    Example: regionmarker key commit provider.rmkey --delay 24
     """
+    from datetime import timedelta
+
     from regionmarker.keys.commitment import commit as commit_to
 
     primary = load_ring(key, secret_file, ask_passphrase).primary
-    print_result({"key_id": primary.id, "commitment": commit_to(primary)}, as_json=json)
+    facts = {"key_id": primary.id, "commitment": commit_to(primary)}
+    if delay is not None:
+        from regionmarker.evidence import Signer
+        from regionmarker.evidence.statement import statement_path, write_statement
+
+        folder = write_statement(statement_path(key), primary, Signer.beside(key), delay=timedelta(hours=delay))
+        facts["statement"] = str(folder)
+    print_result(facts, as_json=json)
+
+
+@app.command()
+def log(
+    key: KeyArgument,
+    url: Annotated[str, typer.Option("--log", help="The log's address (Rekor's API).")] = "https://rekor.sigstore.dev",
+    json: Json = False,
+) -> None:
+    """Put the statement of a key on a transparency log, and keep the log's proof beside it.
+
+    Only the digest of the statement is sent, with its signature and the signer's public log key. A log shows all that
+    a signer put there; a time stamp alone does not.
+
+    Example: regionmarker key log provider.rmkey
+    """
+    from regionmarker.evidence import Signer
+    from regionmarker.evidence.fields import STATEMENT, STATEMENT_LOG
+    from regionmarker.evidence.statement import add_file, read_statement, statement_path
+    from regionmarker.evidence.transparency_log import check_log_entry, put_on_log
+
+    folder = statement_path(key)
+    files = read_statement(folder)
+    if not files:
+        raise InputError(f"{folder} does not exist: make a statement first (key commit {key} --delay HOURS)")
+    signer = Signer.beside(key)
+    entry = put_on_log(files[STATEMENT], signer, url)
+    add_file(folder, STATEMENT_LOG, entry)
+    found = check_log_entry(entry, files[STATEMENT], signer.log_key_pem)
+    print_result({"entry": found.index, "log": found.log, "time": found.time.isoformat()}, as_json=json)
 
 
 @app.command()
 def salt(
     key: KeyArgument,
-    value: Annotated[str, typer.Argument(help="Public randomness issued after the commitment, in hexadecimal.")],
+    value: Annotated[
+        str | None, typer.Argument(help="Public randomness issued after the commitment, in hexadecimal.")
+    ] = None,
+    beacon_round: Annotated[
+        Path | None, typer.Option("--round", help="The beacon's round (JSON) that the key's statement asks for.")
+    ] = None,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
     json: Json = False,
 ) -> None:
     """Mix public randomness into the targets, once, after the commitment and before anything is served.
 
-    Example: regionmarker key salt provider.rmkey 8f14e45fceea167a5a36dedd4bea2543
+    A value of one's own choice is taken, and evidence will say that it was chosen. A round that the key's statement
+    asks for is checked against the beacon's public key; without either, the round that is wanted is named.
+
+    Example: regionmarker key salt provider.rmkey --round round.json
     """
     from regionmarker.keys.files import KeyRing
 
+    if value is not None and beacon_round is not None:
+        raise InputError("give a value or --round, not both")
+    if value is None and beacon_round is None:
+        print_result(_wanted_round(key), as_json=json)
+        return
     phrase = passphrase(ask_passphrase)
     ring = KeyRing.load(key, passphrase=phrase, secret_file=secret_file)
     try:
-        salted = ring.primary.with_salt(bytes.fromhex(value))
+        drawn = bytes.fromhex(value) if value is not None else _from_beacon(key, beacon_round)
+        salted = ring.primary.with_salt(drawn)
     except ValueError as error:
         raise error if isinstance(error, InputError) else InputError("the salt must be hexadecimal digits") from None
     KeyRing((*ring.keys[:-1], salted)).save(key, passphrase=phrase, secret_file=secret_file, overwrite=True)
     print_result({"key_id": salted.id, "public_salt": salted.salt.hex()}, as_json=json)
+
+
+def _wanted_round(key: Path) -> dict[str, object]:
+    from regionmarker.evidence.fields import STATEMENT
+    from regionmarker.evidence.statement import read_fields, read_statement, stated_time, statement_path, wanted_round
+
+    files = read_statement(statement_path(key))
+    if not files:
+        raise InputError(
+            f"give the salt in hexadecimal digits, or make a statement first: key commit {key} --delay HOURS"
+        )
+    beacon, number = wanted_round(read_fields(files[STATEMENT]), stated_time(files)[0])
+    return {"round": number, "address": beacon.address(number)}
+
+
+def _from_beacon(key: Path, path: Path | None) -> bytes:
+    """Return the randomness of the round that the statement asks for, and keep the round beside it."""
+    from regionmarker.evidence.beacon import BEACONS, randomness, read_round
+    from regionmarker.evidence.fields import ROUND, STATEMENT
+    from regionmarker.evidence.statement import add_file, read_fields, read_statement, statement_path
+
+    if path is None or not path.is_file():
+        raise InputError(f"{path} does not exist, or is not a file")
+    wanted, (number, signature) = _wanted_round(key), read_round(path.read_bytes(), path)
+    if number != wanted["round"]:
+        raise InputError(f"{path} is round {number}, but the statement asks for {wanted['round']}: {wanted['address']}")
+    folder = statement_path(key)
+    document = read_fields(read_statement(folder)[STATEMENT])
+    found = randomness(BEACONS[document["beacon"]], number, signature)
+    add_file(folder, ROUND, path.read_bytes())
+    return found
 
 
 @app.command()
@@ -115,6 +210,38 @@ def rotate(
     print_result(facts, as_json=json)
 
 
+@app.command()
+def add(
+    key: KeyArgument,
+    new: Annotated[Path, typer.Argument(help="The key file that keygen made for the next version of the model.")],
+    new_secret_file: Annotated[
+        Path | None, typer.Option(help="The secret that opens the new key file; default: beside it.")
+    ] = None,
+    secret_file: SecretFile = None,
+    ask_passphrase: AskPassphrase = False,
+    json: Json = False,
+) -> None:
+    """Add the key of another file to the ring: it marks from now on, and all keys of the ring verify.
+
+    For the next version of the model. The file of the new key stays as it is: delete it once the ring is safe.
+
+    Example: regionmarker key add provider.rmkey new.rmkey
+    """
+    from regionmarker.keys.files import KeyRing
+
+    phrase = passphrase(ask_passphrase)
+    ring = KeyRing.load(key, passphrase=phrase, secret_file=secret_file)
+    added = KeyRing.load(new, passphrase=None if new_secret_file else phrase, secret_file=new_secret_file).primary
+    if added.test or ring.primary.test:
+        raise InputError(f"{new if added.test else key} holds a TEST key: make a real one with keygen")
+    if any(one.id == added.id for one in ring):
+        raise InputError(f"{key} holds the key {added.id} of {new} already")
+    ring = ring.rotated(added)
+    ring.save(key, passphrase=phrase, secret_file=secret_file, overwrite=True)
+    facts = {"key_file": str(key), "key_id": ring.primary.id, "older_keys": [older.id for older in ring.keys[:-1]]}
+    print_result(facts, as_json=json)
+
+
 @app.command("export-serving")
 def export_serving(
     key: KeyArgument,
@@ -140,7 +267,7 @@ def export_serving(
     """
     from regionmarker.keys.commitment import serving_with_commitment
     from regionmarker.keys.files import KeyRing, given_opener, save_serving
-    from regionmarker.keys.serving import place_labels
+    from regionmarker.keys.places import place_labels
 
     phrase = passphrase(ask_passphrase)
     primary = KeyRing.load(key, passphrase=phrase, secret_file=secret_file).primary

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -49,6 +50,9 @@ def mark(
     ] = None,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Mark vectors that carry a mark already, by the manifest beside them.")
+    ] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -63,10 +67,13 @@ def mark(
     from regionmarker.marking.marker import RegionMarker
 
     job = Job(source, target, column, tenant, tenant_column, normalise, on_bad_row, verify_output)
+    if not again:
+        _refuse_marked(source)
     reference = KeyReference(str(key), None if secret_file is None else str(secret_file), opener)
     _check_engine(engine, address, ask_passphrase)
     marker = RegionMarker.from_opened(reference.open(passphrase(ask_passphrase)))
     marker.set_params(normalise=normalise or marker.normalise)
+    job = replace(job, normalise=marker.normalise)  # the key may say so
     with _job_progress(quiet=json) as job_progress:
         if engine == "ray":
             from regionmarker.bulk.ray_engine import ray_engine
@@ -86,6 +93,18 @@ def mark(
         if not json:
             _complain([str(entry.reason) for entry in outcome.refused], totals["rows_set_aside"])
         raise typer.Exit(InputError.exit_code)
+
+
+def _refuse_marked(source: str) -> None:
+    """Refuse vectors that are marked: a second mark costs neighbours and proves nothing more."""
+    from regionmarker.bulk.manifest import marked_by
+
+    key_id = marked_by(source)
+    if key_id is not None:
+        raise InputError(
+            f"{source} carries the mark of key {key_id} already, as the manifest says: mark the clean vectors, or give "
+            "--again"
+        )
 
 
 def _check_engine(engine: str, address: str | None, ask_passphrase: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regionmarker.errors import InputError
+from regionmarker.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from regionmarker.corpus import EmbeddedBlock, MissingColumnError
+    from regionmarker.gateway.tenants.accounts import Accounts
     from regionmarker.keys.files import KeyRing
+    from regionmarker.keys.places import Assignment
+    from regionmarker.marking.marker import RegionMarker
     from regionmarker.vectors import Encoder
 
 KeyPath = Annotated[Path, typer.Option("--key", help="The key file.", show_default=False)]
@@ -47,6 +51,14 @@ Budget = Annotated[
 ]
 TenantNames = Annotated[list[str] | None, typer.Option("--tenant", help="A tenant's name; may be repeated.")]
 TenantsFile = Annotated[Path | None, typer.Option("--tenants-file", help="A file with one tenant's name per line.")]
+TenantsDatabase = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        help="The tenants database of the gateway, FILE or postgresql://...: looks at every place ever issued.",
+        show_default=False,
+    ),
+]
 Corpus = Annotated[
     Path,
     typer.Option(
@@ -101,9 +113,24 @@ def check_new(out: Path, force: bool) -> None:
 
 
 def check_folder(out: Path) -> None:
-    """Refuse, before any work, a file whose folder is not there."""
+    """Refuse, before any work, a file whose folder is not there, or takes no files."""
     if not out.parent.is_dir():
         raise InputError(f"cannot write {out}: the folder {out.parent} does not exist")
+    if not os.access(out.parent, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write {out}: you may not write into the folder {out.parent}")
+
+
+def check_level(level: float | None) -> None:
+    """Refuse, before any work, a level that is no probability."""
+    if level is not None and not 0.0 < level < 1.0:
+        raise InputError(f"--level is {level:g}, but must lie between 0 and 1")
+
+
+def check_tenant(marker: RegionMarker, tenant: str) -> None:
+    """Refuse, before any work, a tenant for whom this key cannot mark."""
+    import numpy as np
+
+    marker.transform(np.empty((0, marker.n_features_in_), dtype=np.float32), tenant)
 
 
 def tenant_names(named: list[str] | None, file: Path | None) -> list[str]:
@@ -111,6 +138,36 @@ def tenant_names(named: list[str] | None, file: Path | None) -> list[str]:
     from regionmarker.corpus import read_texts
 
     return [*(named or []), *(read_texts(file) if file else [])]
+
+
+def read_tenants(
+    named: list[str] | None, file: Path | None, database: str | None
+) -> tuple[dict[str, str], tuple[Assignment, ...]]:
+    """Return the label of every tenant that the options name, and the assignments where they come from a database."""
+    labels = {name: name for name in tenant_names(named, file)}
+    if database is None:
+        return labels, ()
+    if labels:
+        raise InputError("give --database, or --tenant and --tenants-file: the database knows all places issued")
+    with tenants_database(database) as accounts:
+        places = accounts.places()
+    if not places.assignments:
+        raise InputError("the tenants database has no tenants yet: there is nobody to trace")
+    return places.labels, places.assignments
+
+
+@contextlib.contextmanager
+def tenants_database(address: str) -> Iterator[Accounts]:
+    """Open the tenants database of a gateway."""
+    try:
+        from regionmarker.gateway.tenants.accounts import Accounts
+    except ModuleNotFoundError as error:
+        raise MissingExtraError.for_module(error.name or "sqlalchemy", "gateway") from None
+    accounts = Accounts.open(address)
+    try:
+        yield accounts
+    finally:
+        accounts.close()
 
 
 def load_ring(path: Path, secret_file: Path | None, ask_passphrase: bool, key_id: str | None = None) -> KeyRing:

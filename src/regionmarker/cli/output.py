@@ -55,6 +55,34 @@ def _shown(value: object) -> str:
     return "none" if value is None or value == "" else str(value)
 
 
+COLOURS = {
+    "infringement": "bold white on red",
+    "no evidence": "bold white on green",
+    "inconclusive": "bold black on yellow",
+    "confirmed": "bold white on green",
+    "nobody named": "bold black on yellow",
+    "tenant named": "bold white on red",
+    "tenants named": "bold white on red",
+}
+REFUSED = "bold white on magenta"
+
+
+def banner(word: str, sentence: str, style: str | None = None) -> None:
+    """Print the one thing that nobody may overlook, and what it means."""
+    console = Console(highlight=False)
+    console.print(Text(f"  {plain(word).upper()}  ", style=style or COLOURS.get(word, REFUSED)))
+    console.print(Text(plain(sentence)), soft_wrap=not console.is_terminal)
+
+
+def print_list(heading: str, lines: Sequence[str]) -> None:
+    """Print sentences or commands under a heading, on stdout, none of them broken."""
+    console = Console(highlight=False, soft_wrap=True)
+    if lines:
+        console.print(Text(f"\n{heading}", style="bold"))
+    for line in lines:
+        console.print(Text(f"  - {plain(line)}"))
+
+
 def progress(
     description: str, total: int | None = None, *, quiet: bool = False, in_bytes: bool = False
 ) -> AbstractContextManager[Bar]:

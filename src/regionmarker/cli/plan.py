@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regionmarker.cli.asking import DryRun, Price, check_price, print_quote, quote_corpus
 from regionmarker.cli.options import (
     Corpus,
     EmbeddingCache,
@@ -23,10 +24,10 @@ from regionmarker.cli.output import print_result, print_table, progress, stderr
 from regionmarker.errors import OutsideError
 
 if TYPE_CHECKING:
-    from regionmarker.planning import Outcome, Plan
+    from regionmarker.planning import Outcome, Plan, PlanningCorpus
+    from regionmarker.vectors import Encoder
     from regionmarker.verification.power import CaughtShare
 
-_POOR = 0.4  # where real copies were caught less often than promised
 _TRIALS, _PLAN, _FIGURE = "trials.jsonl", "plan.json", "plan.svg"
 
 
@@ -54,6 +55,8 @@ def plan(
         bool | None, typer.Option(help="Only keys with marks for tenants, or only without; default: both.")
     ] = None,
     cache: EmbeddingCache = None,
+    dry_run: DryRun = False,
+    price_per_million: Price = None,
     seed: Annotated[int, typer.Option(help="Decides everything that is drawn.")] = 0,
     out: Annotated[
         Path | None,
@@ -67,15 +70,22 @@ def plan(
 
     Example: regionmarker plan --corpus texts.parquet --encoder wordllama --fidelity 0.7 --out plan
     """
-    from regionmarker.corpus import TextSet
-    from regionmarker.planning import Choices, Goals, PlanningCorpus
+    from regionmarker.planning import Choices, Goals
     from regionmarker.planning import plan as make
+    from regionmarker.planning.trials import choose
 
+    check_price(price_per_million, dry_run=dry_run)
     goals, usual = Goals(fidelity, budget, level), Choices()
     choices = Choices(tuple(kept or usual.kept), usual.tenants if tenants is None else (tenants,))
+    loaded = open_encoder(encoder, cache)
+    if dry_run:
+        cost = quote_corpus(
+            corpus, loaded, text_column, lambda texts: [texts[row] for row in choose(texts, queries, seed)[0]]
+        )
+        print_quote(cost, price_per_million, as_json=json, before={"encoder": encoder})
+        return
     folder = _folder(out)
-    texts = TextSet.of_blocks(read_corpus(corpus, open_encoder(encoder, cache), text_column, embedding_column))
-    divided = PlanningCorpus(texts.texts, texts.embeddings, queries=queries, seed=seed)
+    divided = _divided(corpus, loaded, text_column, embedding_column, queries, seed, quiet=json)
     with progress("trials", quiet=json) as drawn:
         store = None if folder is None else folder / _TRIALS
         found = make(divided, goals, choices, store=store, progress=drawn.update)
@@ -88,6 +98,30 @@ def plan(
         print_result(document, as_json=True)
     else:
         _show(found, line)
+
+
+def _divided(
+    corpus: Path,
+    encoder: Encoder | None,
+    text_column: str | None,
+    embedding_column: str | None,
+    queries: int | None,
+    seed: int,
+    *,
+    quiet: bool,
+) -> PlanningCorpus:
+    """Divide a corpus; with an encoder, no more texts are embedded than the plan uses."""
+    from regionmarker.corpus import TextSet, embed_in_blocks, read_texts
+    from regionmarker.planning import PlanningCorpus
+
+    if encoder is None or embedding_column is not None:
+        found = TextSet.of_blocks(read_corpus(corpus, encoder, text_column, embedding_column))
+        return PlanningCorpus(found.texts, found.embeddings, queries=queries, seed=seed)
+    texts = read_texts(corpus, text_column=text_column)
+    with progress("embedding", quiet=quiet) as drawn:
+        return PlanningCorpus(
+            texts, lambda chosen: embed_in_blocks(encoder, chosen, drawn.update), queries=queries, seed=seed
+        )
 
 
 def keygen_line(found: Plan, corpus: Path, encoder: str | None, columns: dict[str, str | None], level: float) -> str:
@@ -135,34 +169,33 @@ def _show(found: Plan, line: str) -> None:
     title = f"Copies of fidelity {found.fidelity:.2f} that a verdict catches at p <= {goals.level:g}"
     print_table(headings, [_cells(one) for one in found.outcomes], title=title, right=True, console=stderr)
     if not found.met:
+        reached = sorted({f"{found.lowest_fidelity:.2f}", f"{found.highest_fidelity:.2f}"})
         stderr.print(
-            f"\nFidelity {goals.fidelity:g} could not be met: from {found.queries} queries the simulated thief reaches "
-            f"{found.fidelity:.2f}, and this is what the table is about. Give more with --queries, or a larger corpus."
-        )
-    if found.fidelity < _POOR:
-        stderr.print(
-            f"\nBelow a fidelity of {_POOR:g} the table promises too much for linear copies that are not rotated: see "
-            "docs/results/power.md."
+            f"\nFidelity {goals.fidelity:g} could not be met: from {found.queries} queries the simulated thieves reach "
+            f"{' to '.join(reached)}, and this is what the table is about. Give more with --queries, or a larger "
+            "corpus."
         )
     print_result(
         {
             "recommended": str(best.choice),
             "would_you_catch_it": _ANSWERS[found.catches],
-            "caught": _share(best.unrotated),
-            "caught_if_rotated": _share(best.rotated),
+            "caught": _by_kind(best, "unrotated"),
+            "caught_if_rotated": _by_kind(best, "rotated"),
             "thief": f"fidelity {found.fidelity:.2f} ({found.plain_fidelity:.2f} before centring), buys from "
             f"{found.queries} texts",
             "verdict": f"asks {found.asked} texts, level {goals.level:g}",
-            "rests_on": f"{found.sets} simulated thieves; wanted are {goals.power:.0%}, by the interval's lower end",
-            "keygen": line,
+            "rests_on": f"{found.sets} simulated thieves, half of them networks, half linear; wanted are "
+            f"{goals.power:.0%}, by the lower end of the worse kind",
         },
         as_json=False,
         title="\nPlan",
     )
+    typer.echo(f"\nThe key that follows from it:\n\n  {line}")  # one line: a broken command cannot be copied
 
 
-def _share(share: CaughtShare) -> str:
-    return f"{share.detected:.0%} ({_interval(share)})"
+def _by_kind(outcome: Outcome, name: str) -> str:
+    shares = {kind: found[name] for kind, found in outcome.by_kind.items()}
+    return "; ".join(f"{kind} copies {share.detected:.0%} ({_interval(share)})" for kind, share in shares.items())
 
 
 def _interval(share: CaughtShare) -> str:

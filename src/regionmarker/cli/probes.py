@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from regionmarker.cli.asking import DryRun, Price, check_price, print_quote
 from regionmarker.cli.options import (
     AskPassphrase,
     Budget,
@@ -33,6 +34,8 @@ def probes(
     out: Annotated[Path, typer.Option(help="The file to write: .jsonl, .txt (one text per line) or .parquet.")],
     key_id: KeyId = None,
     budget: Budget = None,
+    dry_run: DryRun = False,
+    price_per_million: Price = None,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
     force: Force = False,
@@ -43,11 +46,17 @@ def probes(
     Example: regionmarker probes --key provider.rmkey --out probes.jsonl
     """
     from regionmarker.verification.questions import Cost, merged_texts, plan_all, plan_questions
+    from regionmarker.verification.quote import quote
 
+    check_price(price_per_million, dry_run=dry_run)
     _check_out(out, force)
     ring = load_ring(key, secret_file, ask_passphrase, key_id)
     plan = plan_all if budget is None else lambda one: plan_questions(one, budget)
     texts = merged_texts([plan(one) for one in ring])
+    if dry_run:
+        found = quote(lambda asked: asked, texts)  # by whatever way: nobody knows yet whom
+        print_quote(found, price_per_million, as_json=json, before={"keys": len(ring)})
+        return
     write_texts(out, texts)
     cost = Cost.of(texts)
     same = ("" if key_id is None else f" --key-id {key_id}") + ("" if budget is None else f" --budget {budget}")

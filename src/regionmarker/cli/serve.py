@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +12,43 @@ import typer
 from regionmarker.cli.options import AskPassphrase, KeyPath, SecretFile, passphrase
 from regionmarker.errors import InputError, MissingExtraError
 
-UPSTREAM_KEY_VARIABLE = "REGIONMARKER_UPSTREAM_API_KEY"
+_LARGEST_CONFIG = 1 << 18  # bytes
 ADMIN_TOKEN_VARIABLE = "REGIONMARKER_ADMIN_TOKEN"  # noqa: S105 - a name, not a token
+
+
+def read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Take a TOML file's values as the defaults of the options; an option that is typed goes before them."""
+    if path is None:
+        return None
+    try:
+        if path.exists() and (not path.is_file() or path.stat().st_size > _LARGEST_CONFIG):
+            raise InputError(
+                f"{path} is not a file of options: it has more than {_LARGEST_CONFIG >> 10} KiB, or is none"
+            )
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # of TOML, UTF-8, or a number of thousands of digits
+        raise InputError(f"{path} is not TOML: {error}") from None
+    known = {str(parameter.name) for parameter in context.command.params} - {"config", "ask_passphrase", "help"}
+    found = {name.replace("-", "_"): value for name, value in given.items()}
+    for name, value in found.items():
+        if name not in known:
+            raise InputError(f"{path}: serve has no option {name}: it has {', '.join(sorted(known))}")
+        if isinstance(value, dict):
+            raise InputError(f"{path}: {name} is a table, but must be one value, or a list where it may be repeated")
+    context.default_map = {**(context.default_map or {}), **found}
+    return path
 
 
 def serve(
     key: KeyPath,
+    config: Annotated[  # noqa: ARG001 - its callback has read it
+        Path | None,
+        typer.Option(
+            callback=read_config, is_eager=True, help="A TOML file of these options; those typed here go before it."
+        ),
+    ] = None,
     upstream: Annotated[
         str,
         typer.Option(
@@ -87,6 +119,8 @@ def serve(
 ) -> None:
     """Serve an OpenAI-compatible embeddings API whose vectors carry the mark.
 
+    On a terminal the log is plain words; elsewhere it is one JSON object per line.
+
     Example: regionmarker serve --key provider.rmkey --upstream openai:https://api.openai.com/v1#text-embedding-3-small
     """
     try:
@@ -94,7 +128,7 @@ def serve(
     except ImportError as error:
         raise MissingExtraError.for_module(error.name or "the gateway", "gateway") from None
     from regionmarker.gateway.gateway import open_gateway
-    from regionmarker.gateway.settings import LOOPBACK_PROXIES, Settings
+    from regionmarker.gateway.settings import LOOPBACK_PROXIES, UPSTREAM_KEY_VARIABLE, Settings
 
     if log_level not in ("debug", "info", "warning", "error"):
         raise InputError(f"--log-level must be debug, info, warning or error, not {log_level}")

@@ -7,6 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regionmarker.cli.asking import (
+    DryRun,
+    Fresh,
+    Price,
+    SuspectName,
+    ask_suspect,
+    banner_traces,
+    check_names,
+    check_price,
+    print_quote,
+)
 from regionmarker.cli.options import (
     AskPassphrase,
     Budget,
@@ -17,18 +28,25 @@ from regionmarker.cli.options import (
     KeyPath,
     SecretFile,
     Suspect,
+    TenantNames,
+    TenantsDatabase,
+    TenantsFile,
     TextColumn,
+    check_folder,
+    check_level,
     check_new,
     load_ring,
     open_encoder,
     read_corpus,
+    read_tenants,
 )
-from regionmarker.cli.output import print_result, stderr
+from regionmarker.cli.output import banner, print_list, print_result, stderr
 from regionmarker.errors import InputError
 
 if TYPE_CHECKING:
     from regionmarker.corpus import TextSet
     from regionmarker.keys.files import KeyRing
+    from regionmarker.verification.tracing import Trace
     from regionmarker.verification.verdict import OtherKey, Verdict
 
 FOUND_INFRINGEMENT = 1
@@ -37,6 +55,7 @@ FOUND_INFRINGEMENT = 1
 def verify(
     key: KeyPath,
     suspect: Suspect,
+    suspect_name: SuspectName = None,
     key_id: KeyId = None,
     budget: Budget = None,
     level: Annotated[float | None, typer.Option(help="False-positive rate; default: the key's own.")] = None,
@@ -50,11 +69,20 @@ def verify(
     cache: Annotated[
         Path | None, typer.Option(help="SQLite file that keeps the answers, so that none is asked twice.")
     ] = None,
+    fresh: Fresh = False,
     out: Annotated[
         Path | None, typer.Option(help="Write evidence here: a directory with the verdict and a report.")
     ] = None,
-    disclosure: Annotated[str, typer.Option(help="What the evidence shows: summary, expert or court.")] = "summary",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what asking would cost, and ask nothing.")] = False,
+    disclosure: Annotated[
+        str | None,
+        typer.Option(help="What the evidence shows: summary, expert or court; default: summary.", show_default=False),
+    ] = None,
+    archive: Annotated[bool, typer.Option("--zip", help="Also write the evidence as one file, OUT.zip.")] = False,
+    tenant: TenantNames = None,
+    tenants_file: TenantsFile = None,
+    database: TenantsDatabase = None,
+    dry_run: DryRun = False,
+    price_per_million: Price = None,
     force: Force = False,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with code 1 when infringement is found.")
@@ -65,28 +93,72 @@ def verify(
 ) -> None:
     """Ask a suspect the questions of every key of the file, and judge its answers.
 
+    With --database, or --tenant and --tenants-file, the verdict and its evidence also say which tenant's vectors were
+    used, from the same answers.
+
     Example: regionmarker verify --key provider.rmkey --suspect https://api.example.com/v1#model
     """
-    from regionmarker.verification.asking import ask
+    from regionmarker.evidence import Signer
+    from regionmarker.evidence.save import check_before
+    from regionmarker.evidence.statement import read_statement, statement_path
     from regionmarker.verification.judging import judge
-    from regionmarker.verification.ledger import ledger_path
-    from regionmarker.verification.questions import DEFAULT_BUDGET, Cost, merged_texts, plan_all, plan_questions
+    from regionmarker.verification.ledger import ledger_path, read_ledger
+    from regionmarker.verification.questions import DEFAULT_BUDGET, merged_texts, plan_all, plan_questions
+    from regionmarker.verification.quote import quote
+    from regionmarker.verification.tracing import labels_of, trace_examined
     from regionmarker.verification.verdict import INFRINGEMENT
 
-    if out is not None:
+    check_price(price_per_million, dry_run=dry_run)
+    check_names(suspect_name)
+    check_level(level)
+    if out is None:
+        for option, given in {"--zip": archive, "--disclosure": disclosure is not None}.items():
+            if given:
+                raise InputError(f"{option} goes with --out, which writes the evidence")
+    else:
         check_new(out, force)
+        check_folder(out)
+        if archive:
+            check_new(out.with_name(f"{out.name}.zip"), force)
+    shown = disclosure or "summary"
     ring = load_ring(key, secret_file, ask_passphrase, key_id)
+    named, places = read_tenants(tenant, tenants_file, database)
+    if named:
+        for one in ring:
+            labels_of(one, named)  # a key without marks for tenants says so before anything is asked
+    if out is not None:
+        check_before(ring.keys, shown, level)
+    check_folder(ledger_path(key))
+    read_ledger(ledger_path(key))  # one that is damaged says so before anything is asked
     probes = _own_probes(ring, corpus, encoder, text_column, embedding_column)
     if dry_run:
         asked = merged_texts([plan_questions(one, budget or DEFAULT_BUDGET, probes) for one in ring])
         most = {} if budget is not None else {"at_most": len(merged_texts([plan_all(one, probes) for one in ring]))}
-        print_result({"suspect": suspect, "keys": len(ring), **vars(Cost.of(asked)), **most}, as_json=json)
+        found = quote(suspect, asked, cache=cache, fresh=fresh)
+        before: dict[str, object] = {"suspect": suspect, "keys": len(ring)}
+        print_quote(found, price_per_million, as_json=json, before=before, **most)
         return
-    answers = ask(ring, suspect, budget, probes=probes, cache=cache, progress=not json)
+    signer = None if out is None else Signer.beside(key)
+    statement = read_statement(statement_path(key)) if out is not None else {}
+    answers = ask_suspect(ring, suspect, budget, probes=probes, cache=cache, fresh=fresh, name=suspect_name, quiet=json)
     verdict = judge(ring, answers, probes=probes, level=level, ledger=ledger_path(key), power=power)
+    traces: list[Trace] = []
+    if named and verdict.basis is not None:
+        traces = trace_examined(verdict.basis.key, verdict.basis.examination, named, level=verdict.level)
     if out is not None:
-        _save(verdict, out, disclosure, key, overwrite=force)
-    _show(verdict, as_json=json)
+        verdict.save(
+            out,
+            level=shown,
+            signer=signer,
+            archive=archive,
+            traces=traces,
+            places=places,
+            overwrite=force,
+            statement=statement if verdict.basis and verdict.basis.key.salt else {},
+        )
+    _show(verdict, traces, out, reused=answers.reused, as_json=json)
+    if out is not None:
+        stderr.print(f"\nevidence ({shown}): {out}{f', packed as {out}.zip' if archive else ''}")
     if exit_code and verdict.outcome == INFRINGEMENT:
         raise typer.Exit(FOUND_INFRINGEMENT)
 
@@ -101,27 +173,29 @@ def _own_probes(
                 raise InputError(f"{option} goes with --corpus: the key's own probes need none")
         return None
     from regionmarker.corpus import TextSet
-    from regionmarker.verification.judging import check_encoder
+    from regionmarker.verification.judging import check_encoder, check_own_probes
 
     clean = open_encoder(encoder)
     if clean is not None:
         for key in ring:
             check_encoder(key, clean)
-    return TextSet.of_blocks(read_corpus(corpus, clean, text_column, embedding_column))
+    found = TextSet.of_blocks(read_corpus(corpus, clean, text_column, embedding_column))
+    check_own_probes(ring.keys, found)  # before anyone is asked
+    return found
 
 
-def _save(verdict: Verdict, out: Path, disclosure: str, key: Path, *, overwrite: bool) -> None:
-    """Write the evidence, signed with the signer that lies beside the key."""
-    from regionmarker.evidence import Signer
+def _show(verdict: Verdict, traces: list[Trace], out: Path | None, *, reused: int, as_json: bool) -> None:
+    from regionmarker.evidence.report import outcome_sentence
+    from regionmarker.verification.tracing import finding
 
-    verdict.save(out, level=disclosure, signer=Signer.beside(key), overwrite=overwrite)
-    stderr.print(f"evidence ({disclosure}): {out}")
-
-
-def _show(verdict: Verdict, *, as_json: bool) -> None:
+    said = {"tenants": finding(traces, verdict.level)} if traces else {}
     if as_json:
-        print_result(verdict.to_dict(), as_json=True)
+        accused = {"accused": [row.tenant for row in traces if row.accused]} if traces else {}
+        print_result({**verdict.to_dict(), "reused": reused, **said, **accused}, as_json=True)
         return
+    banner(verdict.outcome, outcome_sentence(verdict.to_dict()))
+    if traces:
+        banner_traces(traces, said["tenants"])
     power = verdict.power
     if power is None:
         caught = "not estimated"
@@ -141,7 +215,7 @@ def _show(verdict: Verdict, *, as_json: bool) -> None:
             "would_have_caught": caught,
         },
         as_json=False,
-        title="Verdict",
+        title="\nVerdict",
     )
     print_result(
         {
@@ -155,6 +229,20 @@ def _show(verdict: Verdict, *, as_json: bool) -> None:
     )
     for note in verdict.notes:
         stderr.print(f"\nNote: {note}.")
+    print_list("Next", _next_steps(verdict, traces, out))
+
+
+def _next_steps(verdict: Verdict, traces: list[Trace], out: Path | None) -> list[str]:
+    from regionmarker.verification.verdict import INCONCLUSIVE, INFRINGEMENT
+
+    if out is not None:
+        return [f"Open {out}/report.html.", f"See what others can check: regionmarker evidence check {out}"]
+    steps = ["Ask more texts: --budget, or own ones with --corpus."] if verdict.outcome == INCONCLUSIVE else []
+    if verdict.outcome == INFRINGEMENT:
+        steps.append("Write evidence that others can check: the same with --out evidence.")
+        if not traces:
+            steps.append("Find out who leaked: the same with --database, or with --tenants-file.")
+    return steps
 
 
 def _correction(verdict: Verdict) -> str:
