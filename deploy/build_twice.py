@@ -26,15 +26,15 @@ def git(*arguments: str) -> bytes:
     return subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, stdout=subprocess.PIPE).stdout  # noqa: S603, S607
 
 
-def build(folder: Path, *, isolated: bool) -> dict[str, bytes]:
-    """Unpack the commit into a folder, build it, and return the files by name."""
+def build(folder: Path, commit: str, *, isolated: bool) -> dict[str, bytes]:
+    """Unpack a commit into a folder, build it, and return the files by name."""
     source, target = folder / "source", folder / "dist"
     source.mkdir(parents=True)
     packed = folder / "commit.tar"
-    packed.write_bytes(git("archive", "--format=tar", "HEAD"))
+    packed.write_bytes(git("archive", "--format=tar", commit))
     with tarfile.open(packed) as files:
         files.extractall(source, filter="data")
-    time = git("log", "-1", "--format=%ct", "HEAD").decode().strip()
+    time = git("log", "-1", "--format=%ct", commit).decode().strip()
     command = [sys.executable, "-m", "build", "--outdir", str(target), str(source)]
     subprocess.run(  # noqa: S603
         [*command, *([] if isolated else ["--no-isolation"])],
@@ -52,7 +52,8 @@ def main() -> int:
     parser.add_argument("--no-isolation", action="store_true", help="use the build backend that is installed here")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory(prefix="another-place-") as second:
-        one, two = (build(Path(folder), isolated=not options.no_isolation) for folder in (first, second))
+        commit = git("rev-parse", "HEAD").decode().strip()  # once: who commits meanwhile changes nothing
+        one, two = (build(Path(folder), commit, isolated=not options.no_isolation) for folder in (first, second))
     if one != two:
         differing = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
         sys.stderr.write(f"two builds of one commit differ in {', '.join(differing)}: nothing was written\n")
