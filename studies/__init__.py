@@ -16,6 +16,8 @@
     cse, detectors what attacks cost and find                    docs/results/detectors.md
     drift          distances behind the drift alarm              docs/how-to/roll-out.md
     grid_runs      interrupted and parallel grids                docs/how-to/run-the-benchmark.md
+    screenshots    pictures of screens                           docs/images/
+    notebooks      runs the notebooks                            examples/
     grids/         grid files for ``regionmarker bench``         docs/results/
 
 Every command takes ``--smoke``: the same program on the embedded corpus, seconds long, to see that it runs.

@@ -117,12 +117,12 @@ def unit_rows(count: int, width: int, seed: int = 1) -> np.ndarray:
     return rows
 
 
-def provider_rows(data: Path, name: str) -> tuple[np.ndarray, list[str], np.ndarray]:
-    """Return distinct texts that the provider embedded: their rows in the file, the texts, their unit vectors."""
+def provider_rows(data: Path, name: str, provider: str = PROVIDER) -> tuple[np.ndarray, list[str], np.ndarray]:
+    """Return distinct texts that a provider embedded: their rows in the file, the texts, their unit vectors."""
     from regionmarker.corpus import read_columns
     from regionmarker.vectors import normalised
 
-    with np.load(data / f"provider_{PROVIDER}_{name}.npz") as stored:
+    with np.load(data / f"provider_{provider}_{name}.npz") as stored:
         places, vectors = stored["rows"], stored["embeddings"]
     (texts,) = read_columns(data / f"{name}.parquet", ["text"])
     known = [texts[place] for place in places]

@@ -1,6 +1,6 @@
 """Promised power beside the rate at which real stealers are caught.
 
-    python -m studies.power --data-dir DATA --features MODEL --work power-rows [--corpora sst2 mind] [--keys 3]
+    python -m studies.power --data-dir DATA --features MODEL --work power-rows [--provider NAME] [--corpora sst2 mind]
 
 Real stealers are heads on what a public encoder (--features) says of the texts: a network (ridge regression on random
 ReLU units) or linear, on all of its numbers or on few random combinations of them, which makes worse copies. Each buys
@@ -33,7 +33,7 @@ from regionmarker.verification.judging import judge
 from regionmarker.verification.power import BLURS, HIDDEN, Power, estimate_power
 from regionmarker.verification.questions import plan_questions
 from regionmarker.verification.simulated_stealer import SimulatedStealer, Student
-from studies._study import CORPORA, Command, Log, Row, encoder_spec, markdown, numbers, provider_rows
+from studies._study import CORPORA, PROVIDER, Command, Log, Row, encoder_spec, markdown, numbers, provider_rows
 from studies.verdict import best
 
 PAGE = "docs/results/power.md"
@@ -53,9 +53,9 @@ class Provider:
 
     @classmethod
     def read(cls, data: Path, name: str, options: Any) -> Provider:
-        rows, texts, clean = provider_rows(data, name)
+        rows, texts, clean = provider_rows(data, name, options.provider)
         folder = Path(options.features)
-        if not folder.is_dir():
+        if not (folder / f"{name}.npz").exists():
             return cls(texts, clean, load_encoder(encoder_spec(options.features)).encode(texts), options)
         with np.load(folder / f"{name}.npz") as stored:
             place = {int(row): number for number, row in enumerate(stored["rows"])}
@@ -275,6 +275,7 @@ def main() -> None:
     }  # fmt: skip
     parser = Command(__doc__, PAGE, data=True, smoke=smoke)
     parser.add_argument("--features", metavar="MODEL", help="the public encoder, or a folder of its features")
+    parser.add_argument("--provider", default=PROVIDER, metavar="NAME", help="whose stored vectors: mpnet768, nomic768")
     parser.add_argument("--corpora", nargs="+", default=["sst2", "mind"], choices=list(CORPORA))
     parser.add_argument("--keys", type=int, default=2, help="keys per corpus")
     parser.add_argument("--draws", type=int, default=4, help="stealers per key, each with targets of its own")

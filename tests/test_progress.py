@@ -1,6 +1,7 @@
 """The one progress bar."""
 
 import sys
+from collections.abc import Iterator
 from subprocess import run
 
 import pytest
@@ -45,3 +46,29 @@ def test_rich_is_loaded_by_a_drawn_bar_only() -> None:
     program = f"import sys\nfrom regionmarker.progress import bar\n{silent}\nprint('rich' in sys.modules)"
     found = run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout == "False\n"
+
+
+@pytest.fixture
+def new_console() -> Iterator[None]:
+    """Make the test's console anew: one takes its width from the screen on which it was made."""
+    stderr_console.cache_clear()
+    yield
+    stderr_console.cache_clear()
+
+
+@pytest.mark.usefixtures("new_console")
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_narrow_screen_shortens_the_bar_and_nothing_else(
+    width: int, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")  # rich takes a dumb one for 80 wide
+    monkeypatch.setenv("COLUMNS", str(width))
+    with bar("asking", 3000) as drawn:
+        drawn.update(1234, 3000)
+        drawn.note("about 123,456 tokens")
+    line = capfd.readouterr().err.strip().splitlines()[-1]
+    assert "asking" in line
+    assert "1234/3000" in line
+    assert "about 123,456 tokens" in line
+    assert len(line) <= width
+    assert "…" not in line

@@ -52,3 +52,7 @@ def test_rows_are_scaled_each_by_itself_and_what_has_no_direction_is_refused() -
     rows[1] = 0
     with pytest.raises(InputError, match=r"row 8 is zero: .*\(1 such row in all\)"):
         normalised(rows, first_row=7)
+    many = np.ones((300, 4), dtype=np.float32)
+    many[130], many[290] = np.nan, 0
+    with pytest.raises(InputError, match=r"row 130 .*\(2 such rows in all\)"):
+        normalised(many)

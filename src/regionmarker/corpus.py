@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from regionmarker.vectors import Encoder, Floats, as_floats
 TEXT, EMBEDDING = "text", "embedding"
 FORMATS = (".txt", ".jsonl", ".csv", ".parquet")
 _BLOCK = 4096
+_EMBEDDED = 512  # texts that are embedded before somebody hears of it
 _LOOK = "regionmarker.corpus:look_at_parquet"
 
 Block = tuple[list[str], Floats | None]
@@ -172,6 +174,25 @@ def read_embedded(
                 return
 
 
+def embed_in_blocks(
+    encoder: Encoder, texts: Sequence[str], on_texts: Callable[[int, int], None] = lambda _done, _total: None
+) -> Floats:
+    """Embed texts a block at a time, so that somebody can be told how far it is.
+
+    Parameters
+    ----------
+    encoder, texts
+        Who embeds what.
+    on_texts
+        Called with the number of texts done and the number in all.
+    """
+    blocks = []
+    for first in range(0, len(texts), _EMBEDDED):
+        blocks.append(encoder.encode(list(texts[first : first + _EMBEDDED])))
+        on_texts(min(first + _EMBEDDED, len(texts)), len(texts))
+    return np.concatenate(blocks)
+
+
 def read_texts(path: Path, *, text_column: str | None = None) -> list[str]:
     """Return all texts of a corpus."""
     return [text for texts, _ in _read(path, _Columns(text_column or TEXT, None)) for text in texts]
@@ -191,7 +212,9 @@ def corpus_files(path: Path) -> list[Path]:
 
 
 @contextmanager
-def open_parquet(path: Path, what: str = "", *, whole_look: bool = False) -> Iterator[Any]:
+def open_parquet(
+    path: Path, what: str = "", *, whole_look: bool = False, most_rows: int = sys.maxsize
+) -> Iterator[Any]:
     """Open a Parquet file for reading, after a first look in a child process, which a damaged footer may kill.
 
     Parameters
@@ -202,6 +225,8 @@ def open_parquet(path: Path, what: str = "", *, whole_look: bool = False) -> Ite
         What to call it in an error; by default its path.
     whole_look
         Read all its rows in the child first, not its footer alone.
+    most_rows
+        Refuse a file of more: a few kilobytes may hold a thousand million equal ones.
 
     Examples
     --------
@@ -217,7 +242,7 @@ def open_parquet(path: Path, what: str = "", *, whole_look: bool = False) -> Ite
     name = what or str(path)
     if not path.is_file():
         raise InputError(f"{name} does not exist, or is not a file")
-    first_look(_LOOK, name, path=str(path), whole=whole_look)
+    first_look(_LOOK, name, path=str(path), whole=whole_look, most_rows=most_rows)
     try:
         with pq.ParquetFile(path) as file:
             yield file
@@ -226,12 +251,14 @@ def open_parquet(path: Path, what: str = "", *, whole_look: bool = False) -> Ite
         raise InputError(f"cannot read {name}: {reason}") from None
 
 
-def look_at_parquet(path: str, whole: bool) -> None:
+def look_at_parquet(path: str, whole: bool, most_rows: int = sys.maxsize) -> None:
     """Read the footer of a Parquet file, or all of it; for :mod:`regionmarker.first_look`."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
         read_names(file.schema_arrow)
+        if file.metadata.num_rows > most_rows:
+            raise InputError(f"{path} holds {file.metadata.num_rows} rows, where {most_rows} are the most")
         for batch in file.iter_batches(batch_size=_BLOCK) if whole else ():
             batch.validate(full=True)
 

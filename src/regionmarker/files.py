@@ -11,6 +11,23 @@ from pathlib import Path
 
 from regionmarker.errors import InputError, OutsideError
 
+HEAD_BYTES = 64
+_HEADS = {
+    b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file", b"\x93NUMPY": "a NumPy file", b"PK\x03\x04": "a zip file",
+    b"SQLite format 3": "an SQLite database", b"-----BEGIN": "a PEM file", b"{": "a JSON file",
+}  # fmt: skip
+
+
+def recognised(head: bytes) -> str:
+    """Say what a file looks like by its first bytes, "" where they tell nothing.
+
+    Examples
+    --------
+    >>> recognised(b"PAR1 and so on"), recognised(b"once upon a time")
+    ('a Parquet file', '')
+    """
+    return next((name for first, name in _HEADS.items() if head.startswith(first)), "")
+
 
 @contextlib.contextmanager
 def atomic_path(path: Path, mode: int = 0o666) -> Iterator[Path]:

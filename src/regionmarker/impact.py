@@ -93,9 +93,24 @@ def _kept_mixed(clean: Floats, queries: Floats, index: Floats) -> float:
     return float((old[:, :, None] == new[:, None, :]).any(axis=2).mean())
 
 
-def _retrieval(marker: RegionMarker, texts: Sequence[str], tenant: str, encoder: Encoder) -> dict[str, float] | None:
+def texts_to_embed(texts: Sequence[str]) -> list[str]:
+    """Return all that an encoder is asked for an impact report: the texts, and their halves for retrieval.
+
+    Examples
+    --------
+    >>> texts_to_embed(["too short", "one two three four five six seven eight"])[2:]
+    ['one two three four', 'five six seven eight']
+    """
+    return [*texts, *(half for pair in _pairs(texts) for half in pair)]
+
+
+def _pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
     halves = [cut(text) for text in dict.fromkeys(texts)]
-    pairs = [pair for pair in halves if pair is not None][:_MOST_PAIRS]
+    return [pair for pair in halves if pair is not None][:_MOST_PAIRS]
+
+
+def _retrieval(marker: RegionMarker, texts: Sequence[str], tenant: str, encoder: Encoder) -> dict[str, float] | None:
+    pairs = _pairs(texts)
     if len(pairs) < LEAST_TEXTS:
         return None
     queries = encoder.encode([first for first, _ in pairs])  # (n, D)

@@ -50,6 +50,10 @@ STYLE: dict[Any, Any] = {
     "axes.edgecolor": "#6b7585",
     "axes.labelcolor": INK,
     "axes.titlesize": 8.5,
+    "figure.titlesize": 8.5,
+    "legend.fontsize": 8.5,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
     "axes.titleweight": "bold",
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -107,35 +111,46 @@ def panels(
 
 
 _SMALLEST = 1e-50  # p-values below it are drawn there
+_WRONG, _RIGHT = MARKED, "#3d8b5a"
 
 
 def draw_verdicts(rows: Sequence[tuple[str, bool, float, float]], level: float) -> Figure:
-    """Draw suspects, guilty or not, with their p-values by the paper's test and by ours, and what each test convicts.
+    """Draw what the paper's test and ours say of suspects, guilty or not, and whether that is right.
 
     Parameters
     ----------
     rows
-        Name, whether guilty, the paper's p, our p.
+        Name, whether guilty, the paper's p, our p; the guilty first.
     level
         Of our test; the paper's is 0.05.
     """
+    smallest = max(min(min(row[2:]) for row in rows), _SMALLEST)
     with rc_context(STYLE):
-        figure = Figure(figsize=(9.0, 0.8 + 0.42 * len(rows)), layout="constrained")
-        left, right = figure.subplots(1, 2, sharey=True)
-        for axes, place, limit, title in (
-            (left, 2, 0.05, "The paper's test convicts below 0.05"),
-            (right, 3, level, f"Ours convicts below {level:g}"),
-        ):
+        figure = Figure(figsize=(9.0, 1.1 + 0.44 * len(rows)), layout="constrained")
+        both = figure.subplots(1, 2, sharey=True)
+        for axes, place, limit, whose in ((both[0], 2, 0.05, "The paper's test"), (both[1], 3, level, "Ours")):
+            wrong = 0
             for number, row in enumerate(rows):
                 p_value = max(float(row[place]), _SMALLEST)
-                colour = MARKED if p_value <= limit else PLAIN
-                axes.plot([limit, p_value], [number, number], color=colour, linewidth=2.5, solid_capstyle="butt")
-                axes.plot(p_value, number, "o", color=colour, markersize=8)
+                convicted, guilty = p_value <= limit, row[1]
+                wrong += convicted != guilty
+                _draw_row(axes, number, p_value, limit, guilty=guilty)
             axes.axvline(limit, color=INK, linewidth=0.8)
-            axes.set(xscale="log", xlabel="p-value", xlim=(_SMALLEST / 30, 30.0))
-            axes.set_title(title, loc="left")
-        left.set_yticks(
-            range(len(rows)), [f"{name} ({'guilty' if guilty else 'innocent'})" for name, guilty, *_ in rows]
-        )
-        left.invert_yaxis()
+            axes.axhline(sum(row[1] for row in rows) - 0.5, color=GUIDE, linewidth=0.8, linestyle=(0, (4, 3)))
+            axes.set(xscale="log", xlabel=f"p-value; below {limit:g} convicts", xlim=(smallest / 1e3, 1e12))
+            axes.set_xticks([tick for tick in (1, 1e-8, 1e-16, 1e-24, 1e-32, 1e-40, 1e-48) if tick >= smallest / 1e3])
+            axes.set_ylim(len(rows) - 0.4, -0.6)
+            verdict = f"{wrong} of {len(rows)} wrong" if wrong else f"all {len(rows)} right"
+            axes.set_title(f"{whose}: {verdict}", loc="left", color=_WRONG if wrong else _RIGHT, fontsize=11)
+        both[0].set_yticks(range(len(rows)), [f"{'guilty' if row[1] else 'innocent'}:  {row[0]}" for row in rows])
     return figure
+
+
+def _draw_row(axes: Axes, number: int, p_value: float, limit: float, *, guilty: bool) -> None:
+    convicted = p_value <= limit
+    colour = _RIGHT if convicted == guilty else _WRONG
+    axes.plot([limit, p_value], [number, number], color=colour, linewidth=2.5, solid_capstyle="butt")
+    axes.plot(p_value, number, "o" if convicted else "D", color=colour, markersize=7)
+    word = "convicted" if convicted else "not convicted"
+    sign = "\N{CHECK MARK}" if convicted == guilty else "\N{BALLOT X}"
+    axes.text(200.0, number, f"{sign} {word}", color=colour, va="center", fontsize=8.5, fontweight="bold")

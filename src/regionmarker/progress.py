@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from regionmarker.terminal import plain
@@ -82,14 +82,19 @@ def bar(
         yield Bar()
         return
     from rich import progress
+    from rich.table import Column
 
+    whole = partial(Column, no_wrap=True)
     columns = (
-        progress.TextColumn("{task.description}", markup=False),
-        progress.BarColumn(),
-        progress.DownloadColumn() if in_bytes else progress.MofNCompleteColumn(),
-        progress.TextColumn("{task.fields[note]}", markup=False),
-        progress.TimeElapsedColumn(),
-        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.description}", markup=False, table_column=whole()),
+        # The bar gives way where the screen is narrow: the words and numbers beside it are not cut.
+        progress.BarColumn(bar_width=None, table_column=Column(ratio=1, max_width=40)),
+        progress.DownloadColumn(table_column=whole())
+        if in_bytes
+        else progress.MofNCompleteColumn(table_column=whole()),
+        progress.TextColumn("{task.fields[note]}", markup=False, table_column=whole()),
+        progress.TimeElapsedColumn(table_column=whole()),
+        progress.TimeRemainingColumn(table_column=whole()),
     )
     with progress.Progress(*columns, console=stderr_console(), transient=transient) as bars:
         yield Bar(bars, bars.add_task(description, total=total, note=""))

@@ -49,17 +49,21 @@ def import_ray() -> Any:
 
 
 def start_ray(ray: Any, *, tries: int = _TRIES, **options: Any) -> Any:
-    """Start or join a cluster with the options of ``ray.init``.
+    """Start a cluster on this machine, or join the one at ``address``, with the options of ``ray.init``.
 
     There are several tries, because on a busy machine Ray's own half minute may not be enough.
     """
+    options = {
+        "address": "local",
+        **options,
+    }  # without it Ray joins what an earlier cluster's record names, dead or not
     for left in reversed(range(tries)):
         try:
             return ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
         except Exception as error:  # noqa: BLE001 - Ray raises plain exceptions here
             ray.shutdown()
             if not left:
-                where = options.get("address", "this machine")
+                where = "this machine" if options["address"] == "local" else options["address"]
                 raise OutsideError(f"cannot reach Ray at {where}: {first_line(error)}") from None
     raise AssertionError
 

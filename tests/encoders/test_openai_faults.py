@@ -35,7 +35,8 @@ def test_passing_failures_are_asked_again(server: Any, remote: Remote, hashes: A
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 422])
 def test_lasting_failures_are_not(server: Any, remote: Remote, status: int) -> None:
     server.will(status, {"error": {"message": "no such model"}}, location="/elsewhere")
-    with pytest.raises(OutsideError, match=rf"answered {status}: no such model$") as caught:
+    advice = "; check the API key in OPENAI_API_KEY" if status in (401, 403) else ""
+    with pytest.raises(OutsideError, match=rf"answered {status}: no such model{advice}$") as caught:
         remote().encode(TEXTS)
     assert caught.value.exit_code == 3
     assert isinstance(caught.value, EndpointError)

@@ -126,6 +126,21 @@ def test_marking_is_the_formula(mark, embeddings):
     assert np.allclose(mark.mark_rows(rows, targets), expected)
 
 
+def test_plans_of_tenants_share_what_is_not_theirs(shared, samples):
+    """Ten thousand tenants would else lay out the same hyperplanes ten thousand times."""
+    rows = samples[1].embeddings
+    drawn = {name: shared.tenant_targets(MASTER, b"", len(samples[0]), name) for name in ("", "acme", "zenith")}
+    provider = shared.provider_targets(MASTER, b"", len(samples[0]))
+    served = shared.served(samples[0].embeddings, provider, drawn)
+    plans = [served.plan(name, NumberFormat.float32) for name in ("acme", "zenith", "acme")]
+    assert plans[0].tables.planes is plans[1].tables.planes
+    assert not np.array_equal(plans[0].tables.directions, plans[1].tables.directions)
+    for plan, name in zip(plans, ("acme", "zenith", "acme"), strict=True):
+        alone = shared.served(samples[0].embeddings, provider, {name: drawn[name]}).plan(name, NumberFormat.float32)
+        assert engine.mark(plan, rows).tobytes() == engine.mark(alone, rows).tobytes()
+        assert plan.tables.planes.tobytes() == alone.tables.planes.tobytes()
+
+
 def test_another_master_draws_other_hyperplanes_on_the_same_components(mark, samples):
     other = mark.redrawn(Secret(bytes(32)), samples)
     assert np.array_equal(other.components, mark.components)

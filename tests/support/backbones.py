@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +73,18 @@ _SIZES = {
 
 def _make_bert(folder: Path, texts: list[str]) -> None:
     import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
     special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    # Counted here, because the library's trainer numbers its pieces otherwise in every process.
+    counts = Counter(re.findall(r"\w+|[^\w\s]", " ".join(texts)))
+    letters = sorted({letter for word in counts for letter in word})
+    common = sorted(counts, key=lambda word: (-counts[word], word))
+    pieces = [*special.values(), *letters, *(f"##{letter}" for letter in letters), *common]
+    numbers = {piece: number for number, piece in enumerate(list(dict.fromkeys(pieces))[:400])}
+    tokenizer = Tokenizer(models.WordPiece(numbers, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    words = trainers.WordPieceTrainer(vocab_size=400, special_tokens=list(special.values()), show_progress=False)
-    tokenizer.train_from_iterator(texts, words)
     tokenizer.post_processor = processors.TemplateProcessing(
         "[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )

@@ -51,8 +51,30 @@ class Browser:
     def text(self) -> str:
         return str(self.evaluate("document.body.innerText"))
 
-    def screenshot(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self._tell("Page.captureScreenshot")["data"]))
+    def resize(self, width: int, height: int, *, scale: float = 1.0) -> None:
+        """Make the page as wide as a phone or a desk, whatever the window is."""
+        self._tell(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=scale,
+            mobile=width < 600,
+        )
+
+    def sticks_out(self) -> list[str]:
+        """Return what is wider than the page, outermost first; empty where nothing scrolls sideways."""
+        return list(
+            self.evaluate(
+                """(() => { const wide = document.documentElement.clientWidth + 1;
+                if (document.documentElement.scrollWidth <= wide) return [];
+                return [...document.body.querySelectorAll('*')].filter(one => one.getBoundingClientRect().right > wide)
+                    .map(one => one.tagName + '.' + one.className).concat('the page'); })()"""
+            )
+        )
+
+    def screenshot(self, path: Path, *, whole: bool = False) -> None:
+        """Write what is seen, or the page from top to bottom."""
+        path.write_bytes(base64.b64decode(self._tell("Page.captureScreenshot", captureBeyondViewport=whole)["data"]))
 
 
 @contextlib.contextmanager

@@ -71,4 +71,4 @@ def provider(marker: RegionMarker, encoder: Remembering) -> Provider:
 @pytest.fixture
 def stolen(provider: Provider, public: PublicEncoder, sentences: list[str]) -> StolenData:
     texts = sentences[:150]
-    return StolenData(tuple(texts), provider(texts), provider, public)
+    return StolenData(tuple(texts), provider(texts), provider, public, provider.encoder)

@@ -10,6 +10,7 @@
     pipeline.py        its steps, at the same time
     batch.py           its rows
     manifest.py        what was done
+    text_file.py       texts in, a file of their marked vectors out
 
 What a second run finds done stays done, and both engines write the same bytes.
 """

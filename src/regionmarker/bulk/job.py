@@ -100,6 +100,7 @@ class JobPaths:
     @classmethod
     def of(cls, job: Job) -> JobPaths:
         source, source_file = _open_source(job.source)
+        _refuse_file_names(job, one_file=source_file is not None)
         if source_file is None or not job.target.endswith(".parquet"):
             _refuse_nesting(job)
             return cls(source, source_file, open_storage(job.target), None, STATE, f"{STATE}/manifest.json")
@@ -174,6 +175,18 @@ def _open_source(where: str) -> tuple[Storage, str | None]:
             raise InputError(f"{where} does not exist")
         is_file = not Path(where).is_dir()
     return (open_storage(folder), name) if is_file else (open_storage(where), None)
+
+
+def _refuse_file_names(job: Job, *, one_file: bool) -> None:
+    """Refuse a folder to be made whose name is a file's, which nobody means."""
+    path = PurePosixPath(job.target)
+    if path.suffix not in SUFFIXES or (one_file and path.suffix == ".parquet"):
+        return
+    if not _is_url(job.target) and Path(job.target).is_dir():
+        return  # it is there, so it is meant
+    if one_file:
+        raise InputError(f"{job.target}: marked vectors are written as Parquet: name the output {path.stem}.parquet")
+    raise InputError(f"{job.source} is a folder, so the output is one, too: name it without {path.suffix}")
 
 
 def _refuse_nesting(job: Job) -> None:

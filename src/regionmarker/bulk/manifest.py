@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from regionmarker.bulk.job import Job, JobPaths, Shard
+from regionmarker.bulk.job import STATE, Job, JobPaths, Shard
 from regionmarker.errors import InputError
 from regionmarker.keys.commitment import commit
 from regionmarker.marking.marker import RegionMarker
@@ -147,6 +148,27 @@ class JobFile:
     def write(self) -> None:
         """Say whose the target is."""
         self._target.write(self._name, json.dumps(self.document, indent=1).encode())
+
+
+def marked_by(where: str) -> str | None:
+    """Return the id of the key whose mark the vectors of a local file or folder carry, where a manifest says so.
+
+    A manifest whose file has another size now tells nothing.
+    """
+    path = Path(where)
+    folder = path.is_dir()
+    manifest = path / STATE / "manifest.json" if folder else path.with_name(f"{path.name}.manifest.json")
+    try:
+        document = json.loads(manifest.read_bytes())
+        sizes = {shard["shard"]: shard["output_bytes"] for shard in document["shards"]}
+        found = any(_size(path / name if folder else path) == size for name, size in sizes.items())
+        return str(document["key"]["id"]) if found else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.is_file() else None
 
 
 def _same_key(one: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -37,6 +37,7 @@ MAGIC = b"\x89RMKEY\r\n"
 VERSION = 1
 _HEADER = struct.Struct("<8sHBBIII16s12sQ")
 HEADER_BYTES = _HEADER.size  # 60
+_KIND_AT = 10
 TAG_BYTES = 16
 SECRET_BYTES = 32
 
@@ -125,6 +126,13 @@ def open_envelope(sealed: bytes, kind: Kind, opener: Opener) -> Secret:
         return Secret(opener._cipher(salt, memory, iterations, lanes).decrypt(nonce, body, header))
     except (InvalidTag, ValueError, OverflowError, MemoryError):
         raise UnreadableError from None
+
+
+def claimed_kind(sealed: bytes) -> Kind | None:
+    """Tell what an envelope holds, as far as its (not yet authenticated) header says."""
+    if len(sealed) < HEADER_BYTES or not sealed.startswith(MAGIC):
+        return None
+    return Kind(sealed[_KIND_AT]) if sealed[_KIND_AT] in set(Kind) else None
 
 
 def lock_of(sealed: bytes) -> Lock | None:

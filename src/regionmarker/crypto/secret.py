@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from regionmarker.errors import InputError, KeyFileError, SecretLeakError
-from regionmarker.files import atomic_path
+from regionmarker.files import HEAD_BYTES, atomic_path
 
 
 class Sealed:
@@ -19,6 +20,7 @@ class Sealed:
     """
 
     __slots__ = ()
+    _instead: ClassVar[str] = "save it to a key file and load that"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: sealed>"
@@ -30,8 +32,7 @@ class Sealed:
 
     def _refuse(self, *_: Any) -> NoReturn:
         raise SecretLeakError(
-            f"{type(self).__name__} holds key material and cannot be copied or pickled: "
-            "save it to a key file and load that"
+            f"{type(self).__name__} holds key material and cannot be copied or pickled: {self._instead}"
         )
 
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = __getstate__ = _refuse
@@ -72,7 +73,14 @@ def write_owner_only(path: Path, content: Secret) -> None:
         temporary.write_bytes(content.reveal())
 
 
-def read_owner_only(path: Path, *, most: int = SMALL, first: int | None = None, hint: str = "") -> Secret:
+def read_owner_only(
+    path: Path,
+    *,
+    most: int = SMALL,
+    first: int | None = None,
+    hint: str = "",
+    recognise: Callable[[bytes], str] | None = None,
+) -> Secret:
     """Read a secret file; refuse symbolic links, what is no file, files that others can read, and large ones.
 
     Parameters
@@ -85,6 +93,8 @@ def read_owner_only(path: Path, *, most: int = SMALL, first: int | None = None, 
         Read only so many bytes.
     hint
         What to say to someone whose file is larger.
+    recognise
+        Given the first bytes, says what is wrong with them, or "": before anybody is told to change a file's mode.
     """
     try:
         # Without waiting: opening a named pipe would otherwise last until somebody writes to it.
@@ -98,6 +108,9 @@ def read_owner_only(path: Path, *, most: int = SMALL, first: int | None = None, 
         mode = found.st_mode
         if not stat.S_ISREG(mode):
             raise KeyFileError(f"{path} is not a file")
+        wrong = recognise(os.pread(descriptor, HEAD_BYTES, 0)) if recognise is not None else ""
+        if wrong:
+            raise KeyFileError(f"{path} {wrong}")
         if mode & _OTHERS:
             raise KeyFileError(f"{path} can be read by others: run chmod 600 {path}")
         if found.st_size > most:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -77,6 +78,17 @@ class VectorStore:
                 "INSERT OR IGNORE INTO vectors (encoder, text, vector, crc) VALUES (?, ?, ?, ?)",
                 [(self._id, digest, blob, zlib.crc32(blob)) for digest, blob in zip(digests, blobs, strict=True)],
             )
+
+    def remove(self, digests: Sequence[bytes]) -> None:
+        """Take vectors out, in one transaction; where none is left, another width may follow."""
+        with _transaction(self._connection):
+            self._connection.executemany(
+                "DELETE FROM vectors WHERE encoder = ? AND text = ?", [(self._id, digest) for digest in digests]
+            )
+            left = "SELECT 1 FROM vectors WHERE encoder = ? LIMIT 1"
+            if self._connection.execute(left, (self._id,)).fetchone() is None:
+                self._connection.execute("DELETE FROM encoders WHERE id = ?", (self._id,))
+                self._id, self.width = -1, None
 
     def _look_up_encoder(self) -> None:
         query = "SELECT id, width FROM encoders WHERE name = ?"
@@ -193,8 +205,16 @@ def text_digest(text: str) -> bytes:
     return sha256(text.encode()).digest()
 
 
+class Store(Protocol):
+    """Where vectors are looked up by the digests of their texts, and kept."""
+
+    def get(self, digests: Sequence[bytes]) -> dict[bytes, Floats]: ...
+
+    def put(self, digests: Sequence[bytes], rows: Floats) -> None: ...
+
+
 def fill(
-    kept: VectorStore | MemoryStore,
+    kept: Store,
     texts: Sequence[str],
     ask: Callable[[list[str], list[int]], Floats],
     batch_size: Callable[[], int],
@@ -305,15 +325,19 @@ class CachedEncoder:
     def name(self) -> str:
         return self.encoder.name
 
+    @property
+    def stored_as(self) -> str:
+        """The name under which its vectors are kept: with the revision, where the encoder has one."""
+        return self.name + (f"@{self.encoder.revision}" if self.encoder.revision else "")
+
     def __repr__(self) -> str:
         return f"CachedEncoder({self.encoder!r}, {str(self.path)!r})"
 
     def encode(self, texts: Sequence[str], /) -> Floats:
         """Embed ``texts`` in order, asking the encoder only for those that it was never asked."""
         texts = check_texts(texts)
-        revision = f"@{self.encoder.revision}" if self.encoder.revision else ""
         with (
-            open_store(self.path, self.name + revision) as store,
+            open_store(self.path, self.stored_as) as store,
             bar("embedding", len(texts), shown=self.progress) as drawn,
         ):
             if not texts:

@@ -16,9 +16,10 @@ from typing import NoReturn
 import httpx2
 import stamina
 
-from regionmarker.encoders.http_messages import redact, seconds_to_wait, server_message
+from regionmarker.encoders.http_messages import KEY_VARIABLE, redact, seconds_to_wait, server_message
 from regionmarker.errors import InputError, OutsideError, SecretLeakError
 
+_NOT_ALLOWED = frozenset({401, 403})
 _MOST_BYTES = 1 << 28  # of one response: 2048 vectors of width 3072 as decimal numbers are half of it
 _LONGEST_WAIT = 120.0  # seconds; a server that asks for more is out of service
 _RETRIED = frozenset({408, 409, 424, 429})  # and 500 to 599
@@ -56,7 +57,7 @@ class Endpoint:
         The full address.
     name
         What errors call it.
-    api_key, timeout, attempts, backoff, transport
+    api_key, timeout, attempts, backoff, transport, key_variable
         As for :class:`~regionmarker.encoders.openai.OpenAIEncoder`.
 
     Examples
@@ -78,12 +79,13 @@ class Endpoint:
         attempts: int = 6,
         backoff: float = 0.5,
         transport: httpx2.BaseTransport | None = None,
+        key_variable: str = KEY_VARIABLE,
     ) -> None:
         if attempts < 1 or timeout <= 0 or backoff < 0:
             raise InputError("attempts must be at least 1, timeout above 0 and backoff not below 0")
         self.address, self.name = address, name
         self._timeout, self._attempts, self._backoff = timeout, attempts, backoff
-        self.key = ApiKey(os.environ.get("OPENAI_API_KEY", "") if api_key is None else api_key)
+        self.key = ApiKey(os.environ.get(key_variable, "") if api_key is None else api_key, key_variable)
         limits = httpx2.Timeout(timeout, connect=min(timeout, 10.0))
         self._client = httpx2.Client(auth=self.key, timeout=limits, transport=transport)
         self.close = weakref.finalize(self, self._client.close)
@@ -138,9 +140,9 @@ class Endpoint:
     def _refuse(self, response: httpx2.Response, body: bytes, texts: Sequence[str]) -> NoReturn:
         status, message = response.status_code, server_message(body)
         again: bool | float = status in _RETRIED or status >= 500
-        hint = response.headers.get("x-should-retry", "")
-        if hint in ("true", "false"):
-            again = hint == "true"
+        retry = response.headers.get("x-should-retry", "")
+        if retry in ("true", "false"):
+            again = retry == "true"
         if status == 429 and b"insufficient_quota" in body:
             again = False  # waiting does not fill an account
         wait = seconds_to_wait(response.headers)
@@ -148,7 +150,10 @@ class Endpoint:
             again = wait if wait <= _LONGEST_WAIT else False
         later = f" (it asks to wait {wait:.0f} s)" if wait and wait > _LONGEST_WAIT else ""
         said = redact(message, self.key.value, texts) or "no message"
-        raise EndpointError(f"{self.name} answered {status}: {said}{later}", status=status, said=said, again=again)
+        hint = f"; {self.key.hint}" if status in _NOT_ALLOWED else ""
+        raise EndpointError(
+            f"{self.name} answered {status}: {said}{later}{hint}", status=status, said=said, again=again
+        )
 
 
 def _again(error: Exception) -> bool | float:
@@ -158,12 +163,19 @@ def _again(error: Exception) -> bool | float:
 class ApiKey(httpx2.Auth):
     """An API key that goes nowhere but into the header."""
 
-    __slots__ = ("value",)
+    __slots__ = ("value", "variable")
 
-    def __init__(self, value: str) -> None:
-        self.value = value.strip()
+    def __init__(self, value: str, variable: str = KEY_VARIABLE) -> None:
+        self.value, self.variable = value.strip(), variable
         if not self.value.isascii() or not self.value.isprintable() or " " in self.value:
-            raise InputError("the API key holds characters that no key has: check OPENAI_API_KEY")
+            raise InputError(f"the API key holds characters that no key has: check {variable}")
+
+    @property
+    def hint(self) -> str:
+        """What to do where a server does not let us in."""
+        if self.value:
+            return f"check the API key in {self.variable}"
+        return f"no API key was sent: set {self.variable}"
 
     def __repr__(self) -> str:
         return "<API key>" if self.value else "<no API key>"

@@ -18,6 +18,7 @@ import numpy as np
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.vectors import AnyArray
 
+KEY_VARIABLE = "OPENAI_API_KEY"
 _VERSION = re.compile(r"/v\d+\w*(/|$)")
 _MESSAGE = 200  # characters of a server's message that are shown
 _RUN = 12  # characters in a row that a message may share with a text by chance
@@ -55,11 +56,12 @@ def parse_spec(rest: str) -> tuple[str, str]:
     return url, model
 
 
-def endpoint_of(url: str, path_end: str = "/embeddings") -> str:
+def endpoint_of(url: str, path_end: str = "/embeddings", *, key_variable: str = KEY_VARIABLE) -> str:
     """Return the full address of the embeddings endpoint below ``url``.
 
     A base with a version in its path gets ``/embeddings``, one without gets ``/v1/embeddings``, and an address that
-    ends in ``/embeddings`` is taken as it is; another ``path_end`` stands for another endpoint.
+    ends in ``/embeddings`` is taken as it is; another ``path_end`` stands for another endpoint. Errors name
+    ``key_variable`` as the place of the API key.
 
     Examples
     --------
@@ -80,7 +82,7 @@ def endpoint_of(url: str, path_end: str = "/embeddings") -> str:
         raise InputError("the URL of the encoder must begin with http:// or https:// and name a host")
     if parts.username is not None or parts.password is not None or parts.query:
         raise InputError(
-            "the URL of the encoder must hold no user, password or query: the API key belongs in OPENAI_API_KEY"
+            f"the URL of the encoder must hold no user, password or query: the API key belongs in {key_variable}"
         )
     path = parts.path.rstrip("/")
     if not path.endswith(path_end):

@@ -15,7 +15,7 @@ import httpx2
 
 from regionmarker.encoders.base import CheckedEncoder
 from regionmarker.encoders.http_client import Endpoint, EndpointError
-from regionmarker.encoders.http_messages import base_of, decode_answer, endpoint_of, parse_spec
+from regionmarker.encoders.http_messages import KEY_VARIABLE, base_of, decode_answer, endpoint_of, parse_spec
 from regionmarker.encoders.learned_limits import Cause, LearnedLimits, cause_of, largest, part_size, parts_of
 from regionmarker.errors import InputError, OutsideError, RegionMarkerError
 from regionmarker.vectors import AnyArray
@@ -53,6 +53,8 @@ class OpenAIEncoder(CheckedEncoder):
         place to take a digest for a transcript.
     clock
         Seconds that only go forward.
+    key_variable
+        Where the API key is looked for in the environment, and what errors name.
 
     Examples
     --------
@@ -78,10 +80,11 @@ class OpenAIEncoder(CheckedEncoder):
         transport: httpx2.BaseTransport | None = None,
         on_response: Callable[[list[str], bytes], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        key_variable: str = KEY_VARIABLE,
     ) -> None:
         if batch_size > _MOST_TEXTS:
             raise InputError(f"batch_size must be at most {_MOST_TEXTS}, but is {batch_size}")
-        self.endpoint = endpoint_of(url)
+        self.endpoint = endpoint_of(url, key_variable=key_variable)
         self.model = model
         self.on_response = on_response
         self._limits = LearnedLimits(batch_size, clock=clock)
@@ -94,6 +97,7 @@ class OpenAIEncoder(CheckedEncoder):
             attempts=attempts,
             backoff=backoff,
             transport=transport,
+            key_variable=key_variable,
         )
         super().__init__(name, batch_size=batch_size)
 

@@ -277,20 +277,34 @@ class ServedCarriers(Sealed):
     def plan(self, tenant: str, number_format: NumberFormat) -> GradedPlan:
         if tenant not in self._row_of:
             raise InputError(f"tenant {tenant!r} is not in this serving key: export it again with that tenant")
+        like = self._plans_made.get(number_format)
+        if like is None:  # tenants differ in directions alone: the rest is laid out once for all
+            first, second = self.planes_of.T
+            like = self._plans_made[number_format] = GradedPlan(
+                planes=self.planes.astype(np.float32),
+                offsets=self.offsets,
+                first=first,
+                second=second,
+                centres=self.centres,
+                amounts=self.amounts,
+                directions=self._directions(tenant),
+                number_format=number_format,
+            )
+        return replace(like, directions=self._directions(tenant), like=like)
+
+    def _directions(self, tenant: str) -> Floats:
         rows = np.empty(len(self.planes_of), dtype=np.int64)
-        others = np.setdiff1d(np.arange(len(rows)), self.provider)
-        rows[self.provider], rows[others] = self.provider_rows, self.tenant_rows[self._row_of[tenant]]
-        first, second = self.planes_of.T
-        return GradedPlan(
-            planes=self.planes.astype(np.float32),
-            offsets=self.offsets,
-            first=first,
-            second=second,
-            centres=self.centres,
-            amounts=self.amounts,
-            directions=self.vectors[rows],
-            number_format=number_format,
-        )
+        rows[self.provider], rows[self._others] = self.provider_rows, self.tenant_rows[self._row_of[tenant]]
+        return np.asarray(self.vectors[rows])
+
+    @cached_property
+    def _others(self) -> Integers:
+        """Which carriers are the tenants'."""
+        return np.setdiff1d(np.arange(len(self.planes_of)), self.provider)
+
+    @cached_property
+    def _plans_made(self) -> dict[NumberFormat, GradedPlan]:
+        return {}
 
     def describe(self) -> dict[str, object]:
         return {"mark": self.kind, "strength": round(self.strength, 4), "tenants": len(self.tenants)}

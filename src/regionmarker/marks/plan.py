@@ -155,6 +155,7 @@ class GradedPlan(Sealed):
     directions: Floats  # (J, D): d_t of the targets
     number_format: NumberFormat
     norm_tolerance: float = NORM_TOLERANCE
+    like: GradedPlan | None = None  # a plan with the same hyperplanes and carriers, whose tables of them are used
 
     def __post_init__(self) -> None:
         planes, width = self.planes.shape
@@ -174,10 +175,13 @@ class GradedPlan(Sealed):
     @cached_property
     def tables(self) -> GradedTables:
         """The plan laid out for a compiled engine; made once."""
-        padding = -len(self.planes) % PLANES_AT_ONCE
         columns = self.width - self.width % COLUMNS_AT_ONCE
-        count = len(self.first)
-        blocks = self.directions[:, :columns].reshape(count, -1, COLUMNS_AT_ONCE)  # (J, blocks, columns at once)
+        blocks = self.directions[:, :columns].reshape(len(self.first), -1, COLUMNS_AT_ONCE)  # (J, blocks, at once)
+        directions = _aligned(blocks.transpose(1, 0, 2)).reshape(-1, COLUMNS_AT_ONCE)
+        tail = np.ascontiguousarray(self.directions[:, columns:], dtype=np.float32)
+        if self.like is not None:
+            return self.like.tables._replace(directions=directions, tail=tail)
+        padding = -len(self.planes) % PLANES_AT_ONCE
         return GradedTables(
             planes=_aligned(np.pad(self.planes, ((0, padding), (0, 0))).astype(np.float32)),
             offsets=np.pad(self.offsets, (0, padding)).astype(np.float32),
@@ -185,8 +189,8 @@ class GradedPlan(Sealed):
             second=np.where(self.second >= 0, self.second, len(self.planes) + padding).astype(np.int64),
             centres=self.centres.astype(np.float32),
             amounts=self.amounts.astype(np.float32),
-            directions=_aligned(blocks.transpose(1, 0, 2).reshape(-1, COLUMNS_AT_ONCE).astype(np.float32)),
-            tail=np.ascontiguousarray(self.directions[:, columns:], dtype=np.float32),
+            directions=directions,
+            tail=tail,
         )
 
 
@@ -197,9 +201,10 @@ def certain_squares(plan: MarkPlan | GradedPlan, normalise: bool) -> tuple[float
 
 
 def _aligned(table: Floats) -> Floats:
-    """Copy to the start of a cache line: a vector that straddles two lines takes two loads."""
-    room = np.empty(table.nbytes + _LINE_BYTES, dtype=np.uint8)
+    """Copy to the start of a cache line, as float32: a vector that straddles two lines takes two loads."""
+    size = 4 * table.size
+    room = np.empty(size + _LINE_BYTES, dtype=np.uint8)
     start = -room.ctypes.data % _LINE_BYTES
-    copy: Floats = room[start : start + table.nbytes].view(np.float32).reshape(table.shape)
+    copy: Floats = room[start : start + size].view(np.float32).reshape(table.shape)
     copy[...] = table
     return copy

@@ -1,0 +1,1 @@
+"""What large numbers cost: vectors, requests, tenants, keys."""
