@@ -68,7 +68,8 @@ def test_the_files_that_name_the_version_are_all(release):
     """A release is one commit: what names the version beside these files would be forgotten."""
     version = release.version_of((ROOT / "src" / "regionmarker" / "_version.py").read_text())
     image = re.compile(r"regionmarker-gateway:[\w.]+")
-    for path in [*(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").iterdir(), ROOT / "README.md"]:
+    deployed = [path for path in (ROOT / "deploy").iterdir() if path.is_file()]
+    for path in [*(ROOT / "docs").rglob("*.md"), *deployed, ROOT / "README.md"]:
         for name in image.findall(path.read_text(encoding="utf-8")):
             assert name == f"regionmarker-gateway:{version}", path
             assert str(path.relative_to(ROOT)) in release.NAMES_VERSION

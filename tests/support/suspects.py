@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,9 +20,14 @@ def judge_marker(sentences, embeddings) -> RegionMarker:
 
 
 @pytest.fixture(scope="session")
-def clean_of(sentences, embeddings):
+def rows_of(sentences):
     row_of = {text: row for row, text in enumerate(sentences)}
-    return lambda texts: embeddings[[row_of[text] for text in texts]]
+    return lambda texts: [row_of[text] for text in texts]
+
+
+@pytest.fixture(scope="session")
+def clean_of(embeddings, rows_of):
+    return lambda texts: embeddings[rows_of(texts)]
 
 
 def blurred(rows: np.ndarray, fidelity: float, seed: int) -> np.ndarray:
@@ -34,23 +40,34 @@ def blurred(rows: np.ndarray, fidelity: float, seed: int) -> np.ndarray:
 
 
 @pytest.fixture(scope="session")
-def copy_of(clean_of):
+def blurred_of(embeddings, rows_of):
+    """Make an encoder that sees texts through noise: always the same for a text, in whatever order it is asked."""
+
+    @cache
+    def table(fidelity: float, seed: int) -> np.ndarray:
+        return blurred(embeddings, fidelity, seed)
+
+    return lambda fidelity, seed: lambda texts: table(fidelity, seed)[rows_of(texts)]
+
+
+@pytest.fixture(scope="session")
+def copy_of(blurred_of):
     """Make a simulated copy of what ``marker`` serves to ``tenant``."""
 
     def make(marker: RegionMarker, fidelity: float = 0.8, tenant: str = "", seed: int = 0):
-        return lambda texts: marker.transform(blurred(clean_of(texts), fidelity, seed), tenant=tenant)
+        return lambda texts: marker.transform(blurred_of(fidelity, seed)(texts), tenant=tenant)
 
     return make
 
 
 @pytest.fixture(scope="session")
-def innocents(clean_of):
+def innocents(clean_of, blurred_of):
     """Suspects that never saw a marked vector."""
     rng = np.random.default_rng(5)
     mixing = rng.standard_normal((256, 100)) / 16
     return {
         "the unmarked encoder": clean_of,
-        "a noisy unmarked copy": lambda texts: blurred(clean_of(texts), 0.8, seed=1),
+        "a noisy unmarked copy": blurred_of(0.8, 1),
         "a random projection": lambda texts: clean_of(texts) @ mixing,
         "hashed letters": hashed_letters,
     }
