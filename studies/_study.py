@@ -93,7 +93,7 @@ def small_data(folder: Path) -> Path:
     pairs = {"sentence1": texts[:300], "sentence2": fewer[:200] + texts[500:600]}
     _parquet(folder / "stsb.parquet", **pairs, score=[float(row % 6) for row in range(300)], split=["test"] * 300)
     _parquet(folder / "mrpc.parquet", **pairs, label=[1] * 200 + [0] * 100)
-    _parquet(folder / "cranfield_docs.parquet", id=list(range(400)), text=texts[:400])
+    _parquet(folder / "cranfield_docs.parquet", id=list(range(600)), text=texts[:600])
     _parquet(folder / "cranfield_queries.parquet", id=list(range(20)), text=fewer[:20])
     _parquet(folder / "cranfield_qrels.parquet", query_id=list(range(20)), doc_id=list(range(20)), relevance=[1] * 20)
     counted = TokenCounts.from_texts(texts).counts
