@@ -4,6 +4,7 @@
     published.py         the paper's numbers (published.csv)
     paper_tables.py      the paper's tables
     power.py             false positives; every attack against every defense; power as a function of everything
+    prices.py            what attacks cost the thief, and what they leave of each mark
     leaderboard.py       the leaderboard, and verdicts on the abstract
     table.py             Markdown, LaTeX, CSV
 
@@ -17,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from regionmarker.benchmark.tables import leaderboard, paper_tables, power
+from regionmarker.benchmark.tables import leaderboard, paper_tables, power, prices
 from regionmarker.benchmark.tables.results import Results, without_seeds
 from regionmarker.benchmark.tables.table import Table
 from regionmarker.files import write_whole
@@ -26,6 +27,7 @@ _MAKERS = (
     leaderboard.claims,
     leaderboard.leaderboard,
     power.every_attack,
+    prices.prices,
     power.false_positives,
     paper_tables.motivation,
     paper_tables.main_tables,
