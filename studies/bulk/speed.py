@@ -3,11 +3,13 @@
     python -m studies.bulk.speed throughput [--gigabytes 4] [--codec none|zstd] [--rounds 3] [--before CHECKOUT]
     python -m studies.bulk.speed memory [--gigabytes 1 4 16]
     python -m studies.bulk.speed scaling [--gigabytes 1] [--workers 1 2]
+    python -m studies.bulk.speed nodes [--gigabytes 1] [--workers 1 2] [--rounds 3]
 
 The plain copy reads each Parquet file in batches and writes them again with the same options: one loop, pyarrow's own
 threads, no digest and no sync. Every run is a process of its own; wall-clock and processor time are both reported,
 because on a machine with other work only the second means much. ``--before`` marks with another checkout in between,
-and the ratio is of processor time, with that of the children. Files go to TMPDIR and are removed.
+and the ratio is of processor time, with that of the children. `nodes` starts a Ray cluster of a head that does not work
+and of so many nodes with one processor and one thread each. Files go to TMPDIR and are removed.
 """
 
 from __future__ import annotations
@@ -27,9 +29,12 @@ from typing import Any
 from studies._study import Command, unit_rows
 
 PAGE = "docs/results/bulk-performance.md"
-GIGABYTES = {"throughput": [4.0], "memory": [1.0, 4.0, 16.0], "scaling": [1.0]}
+GIGABYTES = {"throughput": [4.0], "memory": [1.0, 4.0, 16.0], "scaling": [1.0], "nodes": [1.0]}
 WIDTH = 1536
 SHARD_ROWS = 40_000  # about a quarter of a gigabyte
+_STORE = 100_000_000  # bytes of Ray's object store, which holds no vectors
+_ON_RAY = ("ray", "nodes")
+_ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def make_key(folder: Path, width: int) -> None:
@@ -114,18 +119,36 @@ def child(what: str, source: Path, target: Path, width: int, workers: int | None
     if what == "ray":
         from regionmarker.ray_cluster import import_ray, start_ray
 
-        start_ray(import_ray(), num_cpus=workers, include_dashboard=False, object_store_memory=100_000_000)
+        start_ray(import_ray(), num_cpus=workers, include_dashboard=False, object_store_memory=_STORE)
+    if what == "nodes":
+        join_nodes(workers or 1)
     start, before = time.perf_counter(), processor_seconds()
     if what == "copy":
         copy(source, target)
     else:
-        mark(source, target, "ray" if what == "ray" else "local", workers)
+        mark(source, target, "ray" if what in _ON_RAY else "local", workers)
     facts = {
         "seconds": time.perf_counter() - start,
         "processor_seconds": processor_seconds() - before,
         "peak_megabytes": peak_megabytes(),
     }
     print(json.dumps(facts))
+
+
+def join_nodes(count: int) -> None:
+    """Start a cluster of some nodes on this machine, each with raylet, object store and one processor of its own."""
+    from regionmarker.ray_cluster import import_ray, start_ray
+
+    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))  # what the nodes inherit
+    ray = import_ray()
+    from ray.cluster_utils import Cluster
+
+    head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": _STORE}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    for _ in range(count):
+        cluster.add_node(num_cpus=1, object_store_memory=_STORE)
+    cluster.wait_for_nodes()
+    start_ray(ray, tries=1, address=cluster.address)
 
 
 def processor_seconds() -> float:
@@ -207,6 +230,24 @@ def scaling(folder: Path, options: Any) -> dict[str, Any]:
     return {"gigabytes": size, "seconds_by_workers": seconds}
 
 
+def nodes(folder: Path, options: Any) -> dict[str, Any]:
+    """Mark with each number of nodes in turns, so that what else the machine does is shared."""
+    (size,) = options.gigabytes
+    source = make_shards(folder, size, options, linked=True)
+    make_key(folder, options.width)
+    seconds: dict[str, list[float]] = {str(count): [] for count in options.workers}
+    for _ in range(options.rounds):
+        for count in options.workers:
+            found = run("nodes", source, folder / "out", options.width, count)
+            seconds[str(count)].append(found["seconds"])
+            print(json.dumps({"nodes": count, **found}), flush=True)
+    first, *_ = seconds.values()
+    return {
+        "gigabytes": size, "seconds_by_nodes": seconds,
+        "speed": {count: min(first) / min(found) for count, found in seconds.items()},
+    }  # fmt: skip
+
+
 def main() -> None:
     smoke = {"gigabytes": [0.002], "rounds": 1, "width": 64, "shard_rows": 4000}
     parser = Command(__doc__, PAGE, smoke=smoke)
@@ -222,12 +263,14 @@ def main() -> None:
     options = parser.read()
     if options.child:
         what, source, target = options.child
-        child(what, Path(source), Path(target), options.width, options.workers[0] if what == "ray" else None)
+        child(what, Path(source), Path(target), options.width, options.workers[0] if what in _ON_RAY else None)
         return
     options.gigabytes = options.gigabytes or GIGABYTES[options.verb]
     folder = Path(tempfile.mkdtemp(prefix="bulk-bench-"))
     try:
-        answer = {"throughput": throughput, "memory": memory, "scaling": scaling}[options.verb](folder, options)
+        answer = {"throughput": throughput, "memory": memory, "scaling": scaling, "nodes": nodes}[options.verb](
+            folder, options
+        )
         print(json.dumps({"load": os.getloadavg()[0], "cores": os.cpu_count(), **answer}))
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,7 @@
 """Figures from rows of results, as SVG with the same bytes for the same numbers: the diagram, portraits of the mark.
 
-curves.py holds the others: sweeps, fidelity, attacks, false positives, trade-off. What the rows do not allow is left
-out.
+curves.py holds sweeps, fidelity, attacks, false positives and trade-off; thefts.py what a thief bought and how well he
+copied. What the rows do not allow is left out.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from regionmarker.benchmark.figures.curves import curves
+from regionmarker.benchmark.figures.thefts import thefts
 from regionmarker.benchmark.grid.cell import PORTRAIT
 from regionmarker.benchmark.tables.results import Results, corpus_title, label, without_seeds
 from regionmarker.files import write_whole
@@ -59,7 +60,7 @@ def make_figures(rows: Sequence[Mapping[str, Any]]) -> list[Picture]:
     """Return every figure that the rows allow."""
     results = without_seeds(rows)
     drawn = [("framework", "What is served, what is stolen, and how a suspect is judged.", _framework)]
-    drawn += [*_portraits(results), *curves(results)]
+    drawn += [*_portraits(results), *curves(results), *thefts(results)]
     return [Picture(name, caption, svg(name, _headed(caption, draw))) for name, caption, draw in drawn]
 
 
