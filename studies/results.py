@@ -32,6 +32,8 @@ ROOT = Path(__file__).parents[1]
 _PLACE = re.compile(r"<!-- result: (.*?) -->(.*?)<!-- (/?result)\b[^>]*-->", re.DOTALL)
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
+_OPTIONS = ("where", "level", "by", "tables", "figures", "pictures", "title")
+
 EVERY = "every"
 """In place of a selection's name: all selections that have this table, one below the other."""
 
@@ -64,6 +66,7 @@ class Selection:
     by: tuple[str, ...] = SETUP
     tables_folder: Path | None = None
     figures_folder: Path | None = None
+    pictures: tuple[str, ...] = ()
     title: str = ""
 
     @cached_property
@@ -106,15 +109,14 @@ class Book:
         text = (root / "results" / "selections.toml").read_text(encoding="utf-8")
         found = {}
         for name, options in tomllib.loads(text).items():
-            unknown = options.keys() - {"where", "level", "by", "tables", "figures", "title"}
+            unknown = options.keys() - set(_OPTIONS)
             if unknown:
-                raise InputError(
-                    f"selections.toml: [{name}] has {min(unknown)!r}: use where, level, by, tables, figures, title"
-                )
+                raise InputError(f"selections.toml: [{name}] has {min(unknown)!r}: use {', '.join(_OPTIONS)}")
             folders = [root / options[kind] if kind in options else None for kind in ("tables", "figures")]
             rows_of = chosen(Results(given), options.get("where", {}))
             by = tuple(options.get("by", SETUP))
-            found[name] = Selection(name, rows_of, options.get("level", LEVEL), by, *folders, options.get("title", ""))
+            level, pictures = options.get("level", LEVEL), tuple(options.get("pictures", ()))
+            found[name] = Selection(name, rows_of, level, by, *folders, pictures, options.get("title", ""))
         return cls(root, found)
 
     def filled(self, text: str) -> str:
@@ -166,7 +168,8 @@ class Book:
                     below = Path("csv", path.name) if path.suffix == ".csv" else Path(path.name)
                     yield from _stale(selection.tables_folder / below, path.read_text(encoding="utf-8"))
             if selection.figures_folder is not None:
-                for path in write_figures(selection.rows.rows, folder / f"{selection.name}-figures"):
+                drawn = write_figures(selection.rows.rows, folder / f"{selection.name}-figures")
+                for path in (path for path in drawn if not selection.pictures or path.stem in selection.pictures):
                     yield from _stale(selection.figures_folder / path.name, path.read_text(encoding="utf-8"), _words)
 
 

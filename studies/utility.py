@@ -10,7 +10,7 @@ embedded by --encoder, once, into --cache. Interrupted, it goes on where it was.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from scipy import stats
 
 from regionmarker import RegionMarker, load_encoder
 from regionmarker.benchmark.classification import classify
-from regionmarker.benchmark.stealers import FrozenHead
 from regionmarker.corpus import read_columns
 from regionmarker.measures import ndcg, neighbour_overlap, row_cosines, similarity
 from studies._judged_texts import Retrieval, SentencePairs
@@ -35,16 +34,15 @@ MARKS: dict[str, tuple[Settings, str]] = {
     "0.1.0's": ({"dimension": 4}, ""),
 }
 """The settings of a key, and for whom it marks."""
-STOLEN = "graded, without tenants"
 
 
 class Corpus:
     """Texts, labels and clean vectors of one corpus, train rows first."""
 
-    def __init__(self, data: Path, name: str, hidden: int) -> None:
+    def __init__(self, data: Path, name: str) -> None:
         stored = np.load(data / f"provider_mpnet768_{name}.npz")
         texts, labels, splits = read_columns(data / f"{name}.parquet", ["text", "label", "split"])
-        self.name, self.hidden = name, hidden
+        self.name = name
         self.texts = [texts[row] for row in stored["rows"]]
         self.labels = np.array([labels[row] for row in stored["rows"]])
         self.train = np.array([splits[row] == "train" for row in stored["rows"]])
@@ -90,33 +88,20 @@ def moved(before: Array, after: Array) -> Row:
     }
 
 
-def classification(log: Log, corpora: dict[str, Corpus], keys: int, stolen_keys: int) -> None:
+def classification(log: Log, corpora: dict[str, Corpus], keys: int) -> None:
     """Go through the corpora seed by seed, so that a run that is stopped has about as many keys of each."""
     for seed in range(keys):
         for name, corpus in corpora.items():
-            classify_with_key(log, name, corpus, seed, stolen=seed < stolen_keys)
+            common: Row = {"task": name, "seed": seed}
+            log.once(common | {"vectors": "unmarked"}, partial(corpus.score, corpus.clean, seed))
+            for vectors in MARKS:
+                log.once(common | {"vectors": vectors}, partial(served, corpus, seed, vectors))
 
 
-def classify_with_key(log: Log, name: str, corpus: Corpus, seed: int, *, stolen: bool) -> None:
-    common: Row = {"task": name, "seed": seed}
-    key = cache(lambda vectors: corpus.key(seed, MARKS[vectors][0]))
-    features = cache(lambda: load_encoder("wordllama").encode(corpus.texts))
-
-    def served(vectors: str) -> Row:
-        rows = key(vectors).transform(corpus.clean, tenant=MARKS[vectors][1])
-        return corpus.score(rows, seed) | moved(corpus.clean, rows)
-
-    def copied(rows: Array) -> Row:
-        head = FrozenHead(seed=seed, hidden=corpus.hidden)
-        copy = head.steal_from_features(features()[corpus.train], rows[corpus.train])
-        return corpus.score(copy.apply(features()), seed) | {"fidelity": copy.fidelity.cosine}
-
-    log.once(common | {"vectors": "unmarked"}, lambda: corpus.score(corpus.clean, seed))
-    for vectors in MARKS:
-        log.once(common | {"vectors": vectors}, lambda vectors=vectors: served(vectors))  # type: ignore[misc]
-    if stolen:
-        log.once(common | {"vectors": "stolen, unmarked"}, lambda: copied(corpus.clean))
-        log.once(common | {"vectors": "stolen"}, lambda: copied(key(STOLEN).transform(corpus.clean)))
+def served(corpus: Corpus, seed: int, vectors: str) -> Row:
+    settings, tenant = MARKS[vectors]
+    rows = corpus.key(seed, settings).transform(corpus.clean, tenant=tenant)
+    return corpus.score(rows, seed) | moved(corpus.clean, rows)
 
 
 def similarity_and_retrieval(log: Log, data: Path, encoder: Any, keys: int) -> None:
@@ -133,7 +118,7 @@ def similarity_and_retrieval(log: Log, data: Path, encoder: Any, keys: int) -> N
             "ndcg": 100 * ndcg(mark(queries), mark(documents), task.relevant),
         }
 
-    def served(seed: int, vectors: str) -> Row:
+    def marked(seed: int, vectors: str) -> Row:
         settings, tenant = MARKS[vectors]
         key = fitted(texts, own, seed, settings)
         return score(lambda rows: key.transform(rows, tenant=tenant)) | {
@@ -146,7 +131,7 @@ def similarity_and_retrieval(log: Log, data: Path, encoder: Any, keys: int) -> N
     for seed in range(keys):
         for vectors in MARKS:
             asked = {"task": "sts and retrieval", "seed": seed, "vectors": vectors}
-            log.once(asked, lambda seed=seed, vectors=vectors: served(seed, vectors))
+            log.once(asked, partial(marked, seed, vectors))
 
 
 def differences(log: Log, task: str, vectors: str, control: str, column: str) -> list[float]:
@@ -176,27 +161,8 @@ def report(log: Log) -> None:
         plain = numbers(log.of(task=task, vectors="unmarked"), column)
         line = [title, label, spread(plain, 2) if len(plain) > 1 else f"{plain[0]:.2f}"]
         line += [change(differences(log, task, vectors, "unmarked", column)) for vectors in MARKS]
-        body.append([*line, str(len(log.of(task=task, vectors=STOLEN)))])
+        body.append([*line, str(len(log.of(task=task, vectors=next(iter(MARKS)))))])
     print(markdown(["corpus", "measure", "unmarked", *MARKS, "keys"], body), "\n")
-    body = []
-    for task, title in CORPORA.items():
-        kept = numbers(log.of(task=task, vectors="stolen"), "fidelity")
-        for column, label in (("accuracy", "accuracy"), ("macro_f1", "macro-F1")):
-            plain = numbers(log.of(task=task, vectors="stolen, unmarked"), column)
-            found = differences(log, task, "stolen", "stolen, unmarked", column)
-            body.append(
-                [
-                    title,
-                    label,
-                    spread(kept, 3),
-                    spread(plain, 2),
-                    spread(numbers(log.of(task=task, vectors="stolen"), column), 2),
-                    spread(found, 2),
-                ]
-            )
-    print(
-        markdown(["corpus", "measure", "fidelity", "stolen from unmarked", "stolen from marked", "change"], body), "\n"
-    )
     body = []
     for task, title, prefix in [
         *((name, title, "") for name, title in CORPORA.items()),
@@ -239,21 +205,19 @@ def report(log: Log) -> None:
 
 
 def main() -> None:
-    smoke = {"encoder": "wordllama", "keys": 2, "classification_keys": 2, "stolen_keys": 2, "hidden": 32}
+    smoke = {"encoder": "wordllama", "keys": 2, "classification_keys": 2}
     parser = Command(__doc__, PAGE, data=True, smoke=smoke)
     parser.add_argument("--encoder", default="sentence-transformers:all-mpnet-base-v2")
     parser.add_argument("--cache", type=Path, help="a file that keeps what was embedded")
     parser.add_argument("--work", type=Path, default=Path("out/utility"))
-    parser.add_argument("--hidden", type=int, default=2048, help="units of the thief's head")
     parser.add_argument("--keys", type=int, default=20, help="for STS-B and Cranfield")
     parser.add_argument("--classification-keys", type=int, default=20)
-    parser.add_argument("--stolen-keys", type=int, default=3)
     options = parser.read()
     log = Log(options.work / "utility.jsonl")
     encoder = load_encoder(options.encoder, cache=options.cache)
     similarity_and_retrieval(log, options.data_dir, encoder, options.keys)
-    corpora = {name: Corpus(options.data_dir, name, options.hidden) for name in CORPORA}
-    classification(log, corpora, options.classification_keys, options.stolen_keys)
+    corpora = {name: Corpus(options.data_dir, name) for name in CORPORA}
+    classification(log, corpora, options.classification_keys)
     report(log)
 
 
