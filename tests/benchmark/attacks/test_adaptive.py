@@ -71,9 +71,9 @@ def test_ica_finds_a_target_that_few_rows_carry(rows: np.ndarray) -> None:
     target = np.eye(24)[20]
     carrier = (np.random.default_rng(1).random(len(rows)) < 0.05).astype(float)  # rare, so far from Gaussian
     stolen = _carried(rows, carrier, target)
-    found = ICA(sources=12, components=1).directions(stolen)
-    assert abs(found[0] @ target) > 0.9
-    assert abs(_left(ICA(sources=12, components=1).apply(stolen).vectors, carrier, target)) < 0.3
+    attack = ICA(sources=8, components=1)  # 16 of the 24 coordinates are public, so more sources would be noise
+    assert abs(attack.directions(stolen)[0] @ target) > 0.9
+    assert abs(_left(attack.apply(stolen).vectors, carrier, target)) < 0.3
 
 
 def test_a_map_with_hidden_units_explains_what_a_line_cannot(rows: np.ndarray) -> None:
