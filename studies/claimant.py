@@ -46,7 +46,7 @@ MARKS = {"decoy-1": {"pool": 128, "reservoir": 700}, "decoy-2": {}}
 
 
 def main() -> None:
-    command = Command(__doc__, PAGE, smoke={"most": 12, "texts": 1400})
+    command = Command(__doc__, PAGE, smoke={"most": 4, "texts": 1400})
     command.add_argument("--most", type=int, default=100_000, help="edits of one bundle at the most")
     command.add_argument("--statistic", choices=sorted(MARKS), help="only bundles of this one")
     command.add_argument("--texts", type=int, default=4000, help="texts that the keys are made from")

@@ -253,7 +253,7 @@ def short_way(provider: Provider, options: Any) -> str:
         short, whole = np.array([row[1:] for row in found if row[0] == matched]).T
         answers = Answers("a copy", questions.probes.texts, said)
         power, judged, bare = (
-            best(5, work)[0]
+            best(1 if options.smoke else 5, work)[0]
             for work in (
                 partial(estimate_power, key, questions, LEVEL, axes=axes, seed=0), partial(judge, key, answers),
                 partial(judge, key, answers, power=False),
@@ -270,7 +270,7 @@ def short_way(provider: Provider, options: Any) -> str:
 
 def main() -> None:
     smoke = {
-        "features": "wordllama", "corpora": ["sst2"], "keys": 1, "draws": 1, "kept": [0.8], "widths": [128, 32],
+        "features": "wordllama", "corpora": ["sst2"], "keys": 1, "draws": 1, "kept": [0.8], "widths": [32],
         "queries": 500, "budget": 300, "work": None,
     }  # fmt: skip
     parser = Command(__doc__, PAGE, data=True, smoke=smoke)

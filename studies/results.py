@@ -35,7 +35,7 @@ _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _OPTIONS = ("where", "level", "by", "tables", "figures", "pictures", "title")
 
 EVERY = "every"
-"""In place of a selection's name: all selections that have this table, one below the other."""
+"""In place of a selection's name: all selections with a title that have this table, one below the other."""
 
 NUMBERS: dict[str, Callable[[Tally], str]] = {
     "cells": lambda of: f"{len(of.rows):,}",
@@ -92,7 +92,7 @@ class Selection:
         """Return a table under a heading, with the rows that it was made of."""
         names = {of: sorted({str(row[of]) for row in self.rows}) for of in ("corpus", "provider", "seed")}
         told = "; ".join(f"{of}: {', '.join(found)}" for of, found in names.items())
-        return f"## {self.title or self.name}\n\n{len(self.rows):,} cells; {told}.{self.show(what).rstrip()}\n"
+        return f"## {self.title}\n\n{len(self.rows):,} cells; {told}.{self.show(what).rstrip()}\n"
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,9 @@ class Book:
         if end != "/result":
             raise InputError(f"the place {name} is not closed: write <!-- /result --> behind it")
         if selection == EVERY:
-            having = [of for of in self.selections.values() if len(of.rows) and what in of.tables]
+            having = [of for of in self.selections.values() if of.title and len(of.rows) and what in of.tables]
             if not having:
-                raise InputError(f"the place {name}: no selection has a table {what!r}")
+                raise InputError(f"the place {name}: no selection with a title has a table {what!r}")
             return f"<!-- result: {name} -->\n\n" + "\n".join(of.section(what) for of in having) + "\n<!-- /result -->"
         if not dot or selection not in self.selections:
             raise InputError(f"the place {name}: write SELECTION.WHAT with a selection of results/selections.toml")

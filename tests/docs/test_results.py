@@ -150,20 +150,22 @@ def test_the_worked_example_of_a_rival_runs(tmp_path, monkeypatch, capsys):
     assert re.search(r"^\d +WET ", printed, re.MULTILINE)
 
 
-def test_one_place_shows_every_selection_that_has_the_table(small):
+def test_one_place_shows_every_selection_with_a_title_that_has_the_table(small):
     selections = small.root / "results" / "selections.toml"
     selections.write_text(
-        selections.read_text() + '[marked]\ntitle = "All but one"\nwhere.scheme = ["wet", "warden"]\n'
+        '[first]\ntitle = "One"\nwhere.scheme = ["wet"]\n'
+        + selections.read_text()
+        + '[marked]\ntitle = "All but one"\nwhere.scheme = ["wet", "warden"]\n'
     )
     (small.root / "README.md").write_text("<!-- result: every.summary -->old<!-- /result -->\nend\n")
     rows = [row for selection in small.selections.values() for row in selection.rows.rows]
     book = Book.open(small.root, rows)
     ((_, text),) = book.renewed()
     assert re.findall(r"^## (.*)\n\n(\d+) cells; corpus: ", text, re.MULTILINE) == [
-        ("wet", str(len(rows))),
+        ("One", str(len(rows))),
         ("All but one", str(len(rows))),
     ]
     assert text.endswith("\n<!-- /result -->\nend\n")
     assert book.filled(text) == text
-    with pytest.raises(InputError, match="no selection has a table 'nothing'"):
+    with pytest.raises(InputError, match="no selection with a title has a table 'nothing'"):
         book.filled("<!-- result: every.nothing --><!-- /result -->")

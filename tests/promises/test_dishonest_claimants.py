@@ -18,7 +18,7 @@ from studies._forger import CHECKER, checker, contradictions, edits, is_accepted
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "v1-evidence"
 LEVELS = ("summary", "expert", "court")
-LIES = {"summary": 80, "expert": 60, "court": 50}
+LIES = {"summary": 40, "expert": 30, "court": 25}
 """Edits of one bundle; ``python -m studies.claimant`` makes all of them."""
 
 

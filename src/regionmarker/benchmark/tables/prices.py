@@ -9,7 +9,7 @@ from statistics import mean
 from regionmarker.benchmark.tables.results import Results, Row, label, share, shown_p
 from regionmarker.benchmark.tables.table import Table
 
-_ROTATED = re.compile(r"(?:^| then )after:rotate:\d+$")
+_ROTATED = re.compile(r"(?:^| then )after:rotate(?::\d+)?$")
 
 
 def prices(results: Results) -> Iterable[Table]:

@@ -158,21 +158,33 @@ def without_seeds(rows: Sequence[Row]) -> Results:
     >>> rows = [{"seed": seed, "attacks": [f"rotate:{seed}", "shift:1"], "attack": "..."} for seed in (1, 2)]
     >>> [row["attack"] for row in without_seeds(rows)]
     ['rotate then shift:1', 'rotate then shift:1']
+    >>> rows = [{"seed": seed, "attacks": [f"after:rotate:{seed}"], "attack": "..."} for seed in (1, 2)]
+    >>> [row["attack"] for row in without_seeds(rows)]
+    ['after:rotate', 'after:rotate']
     """
     seeds: dict[str, set[int]] = {}
     other: set[str] = set()  # attacks with a setting that is not their cell's seed
     for row in rows:
         for spec in row["attacks"] or []:
-            name, _, setting = spec.partition(":")
+            name, setting = _name_and_setting(spec)
             seeds.setdefault(name, set()).add(row["seed"])
             other |= {name} if setting != str(row["seed"]) else set()
     seeded = {name for name, found in seeds.items() if len(found) > 1 and name not in other}
 
     def named(row: Row) -> Row:
-        specs = [spec.partition(":")[0] if spec.partition(":")[0] in seeded else spec for spec in row["attacks"] or []]
+        specs = [name if (name := _name_and_setting(spec)[0]) in seeded else spec for spec in row["attacks"] or []]
         return {**row, "attacks": specs, "attack": " then ".join(specs) or "none"}
 
     return Results([named(row) for row in rows])
+
+
+def _name_and_setting(spec: str) -> tuple[str, str]:
+    """Return an attack's name, with ``after`` before it where it comes after the training, and its setting."""
+    name, _, setting = spec.partition(":")
+    if name == "after":
+        attack, _, setting = setting.partition(":")
+        name = f"after:{attack}"
+    return name, setting
 
 
 def scheme(row: Row) -> str:
