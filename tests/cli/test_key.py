@@ -6,6 +6,8 @@ import json
 import os
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from regionmarker import RegionMarker
 
@@ -101,3 +103,22 @@ def test_a_key_of_another_file_joins_the_ring(run, key, corpus, tmp_path):
     assert "test.rmkey holds a TEST key" in run("key", "add", key, "test.rmkey", code=2).stderr
     run("key", "export-serving", key, "--out", "serving.rmkey")
     assert "is a serving key" in run("key", "add", key, "serving.rmkey", code=2).stderr
+
+
+def test_a_second_graded_key_of_the_same_model_is_no_next_version(run, corpus, tmp_path):
+    """Else two keygens and an add would be the rotation that is refused."""
+    for name in ("old.rmkey", "new.rmkey"):
+        run("keygen", "--corpus", corpus, "--out", name)
+    assert "subtract them and remove both marks" in run("key", "add", "old.rmkey", "new.rmkey", code=2).stderr.replace(
+        "\n", " "
+    )
+    table = pq.read_table(corpus)
+    rows = np.array(table["embedding"].to_pylist(), dtype=np.float32)
+    mixed = rows + 0.03 * np.random.default_rng(0).standard_normal(rows.shape).astype(np.float32)
+    mixed = (mixed / np.linalg.norm(mixed, axis=1, keepdims=True)).astype(np.float32)
+    place = table.schema.get_field_index("embedding")
+    table = table.set_column(place, "embedding", pa.array(list(mixed), type=table.schema.field(place).type))
+    pq.write_table(table, tmp_path / "next.parquet")
+    run("keygen", "--corpus", "next.parquet", "--out", "next.rmkey")
+    run("key", "add", "old.rmkey", "next.rmkey")  # the next version of the model
+    run("key", "add", "old.rmkey", "new.rmkey", "--accept-removal")

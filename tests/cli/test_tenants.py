@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 from typing import NamedTuple
 
 import pytest
@@ -126,3 +128,24 @@ def test_a_key_without_marks_for_tenants_says_so(tenants, tmp_path, sentences, e
     said = " ".join(tenants("add", "acme", "--key", "plain.rmkey", code=2).stderr.split())
     assert "plain.rmkey has no marks for tenants (it was made with --no-tenants)" in said
     assert tenants("list", "--names").stdout == ""
+
+
+def test_a_published_digest_is_compared(tenants):
+    tenants("add", "acme")
+    published = json.loads(tenants("places", "--json").stdout)["digest"]
+    tenants("add", "zenith")
+    assert json.loads(tenants("places", "--published", published, "--json").stdout)["assigned_since_published"] == 1
+    error = tenants("places", "--published", published, database="other.db", code=2).stderr
+    assert f"the digest {published} is none that these assignments ever had" in " ".join(error.split())
+
+
+def test_no_api_key_is_made_that_nobody_sees(tenants, tmp_path):
+    """Places are looked at first: an error after the key was made would keep it from its owner."""
+    tenants("add", "acme")
+    tenants("add", "zenith")
+    with contextlib.closing(sqlite3.connect(tmp_path / "t.db")) as database, database:
+        database.execute("DELETE FROM assignments WHERE tenant = 'zenith'")
+    for verb, name in (("renew", "zenith"), ("renew", "acme"), ("add", "third")):
+        assert "tenant zenith has no assignment" in " ".join(tenants(verb, name, code=2).stderr.split())
+    with contextlib.closing(sqlite3.connect(tmp_path / "t.db")) as database:
+        assert database.execute("SELECT count(*) FROM api_keys").fetchone() == (2,)

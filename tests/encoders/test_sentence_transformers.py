@@ -86,6 +86,15 @@ def test_a_damaged_model_is_named(tmp_path: Path, minilm: str) -> None:
         load_encoder(f"sentence-transformers:{folder}").encode(["a"])
 
 
+def test_a_folder_without_its_tokenizer_is_refused(tmp_path: Path, minilm: str) -> None:
+    """The library makes an empty one, and a key would be made from texts that all look alike."""
+    folder = Path(shutil.copytree(minilm, tmp_path / "model"))
+    for name in ("tokenizer.json", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json"):
+        (folder / name).unlink(missing_ok=True)
+    with pytest.raises(InputError, match=r"has 30522 tokens, but its tokenizer knows \d+: the tokenizer's files"):
+        load_encoder(f"sentence-transformers:{folder}").encode(["a cat"])
+
+
 def test_a_hub_that_cannot_be_reached_is_the_outside_world(monkeypatch: pytest.MonkeyPatch, minilm: str) -> None:
     monkeypatch.setattr(
         "sentence_transformers.SentenceTransformer", lambda *a, **k: (_ for _ in ()).throw(OSError("no"))

@@ -54,3 +54,17 @@ def test_a_salted_key_opens(case_key, answer_as, tmp_path):
     assert report.failure is None
     assert np.isfinite(found.total)
     assert "all choices are drawn from the master secret and the salt" in [c.detail for c in report.checks]
+
+
+def test_usual_texts_that_were_not_asked_are_counted_again(own_copy):
+    """A claimant who hides them, and the caution that they call for, is found out."""
+
+    def hide(verdict):
+        assert verdict["unasked"] > 0
+        verdict["notes"] = [note for note in verdict["notes"] if "usually asked" not in note]
+        verdict["unasked"] = 0
+
+    bundle = own_copy("court")
+    lie(bundle, "verdict.json", hide)
+    failures = [check.detail for check in check_evidence(bundle).checks if not check.ok]
+    assert any("of the usual texts were not asked, not 0" in failure for failure in failures)

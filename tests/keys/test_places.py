@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from regionmarker.errors import InputError
-from regionmarker.keys.places import FIRST, chain_digest, is_place, next_assignment, place_labels, read_chain
+from regionmarker.keys.places import (
+    FIRST,
+    assigned_since,
+    chain_digest,
+    is_place,
+    next_assignment,
+    place_labels,
+    read_chain,
+)
 
 
 @pytest.fixture
@@ -37,7 +45,15 @@ def test_the_digest_does_not_follow_from_the_names():
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("tenant", "mallory"), ("label", "place-0009"), ("assigned", "2020"), ("nonce", "0"), ("number", 7)],
+    [
+        ("tenant", "mallory"),
+        ("label", "place-0009"),
+        ("assigned", "2020"),
+        ("nonce", "0"),
+        ("number", 7),
+        ("nonce", b"0"),
+        ("label", None),
+    ],
 )
 def test_a_changed_row_is_noticed(rows, field, value):
     rows[1][field] = value
@@ -53,6 +69,13 @@ def test_a_row_that_was_taken_out_is_noticed(rows):
 def test_a_shorter_chain_has_another_digest(rows):
     """What was cut off at the end shows against the published digest alone."""
     assert chain_digest(read_chain(rows[:2])) != rows[2]["digest"]
+
+
+def test_a_published_digest_says_how_many_came_since(rows):
+    chain = read_chain(rows)
+    assert [assigned_since(chain, digest) for digest in (FIRST, rows[0]["digest"], rows[2]["digest"])] == [3, 2, 0]
+    with pytest.raises(InputError, match=r"none that these assignments ever had"):
+        assigned_since(chain[:2], rows[2]["digest"])
 
 
 @pytest.mark.parametrize(("tenant", "label"), [("acme", "place-0009"), ("fourth", "place-0001")])

@@ -217,17 +217,24 @@ def add(
     new_secret_file: Annotated[
         Path | None, typer.Option(help="The secret that opens the new key file; default: beside it.")
     ] = None,
+    accept_removal: Annotated[
+        bool,
+        typer.Option("--accept-removal", help="Add a key of the same model although customers can remove both marks."),
+    ] = False,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
     json: Json = False,
 ) -> None:
     """Add the key of another file to the ring: it marks from now on, and all keys of the ring verify.
 
-    For the next version of the model. The file of the new key stays as it is: delete it once the ring is safe.
+    For the next version of the model; a graded key beside another key of the same version is refused, as by key rotate.
+    The file of the new key stays as it is: delete it once the ring is safe.
 
     Example: regionmarker key add provider.rmkey new.rmkey
     """
     from regionmarker.keys.files import KeyRing
+    from regionmarker.keys.key import same_model
+    from regionmarker.marks.graded import GradedMark
 
     phrase = passphrase(ask_passphrase)
     ring = KeyRing.load(key, passphrase=phrase, secret_file=secret_file)
@@ -236,6 +243,13 @@ def add(
         raise InputError(f"{new if added.test else key} holds a TEST key: make a real one with keygen")
     if any(one.id == added.id for one in ring):
         raise InputError(f"{key} holds the key {added.id} of {new} already")
+    graded = any(isinstance(one.mark, GradedMark) for one in (ring.primary, added))
+    if graded and not accept_removal and same_model(ring.primary, added):
+        raise InputError(
+            f"{new} holds a key for the model that {key} marks already: customers who hold vectors of the same texts "
+            "under two keys can subtract them and remove both marks. Make the new key with keygen on the next version "
+            "of the model, or give --accept-removal"
+        )
     ring = ring.rotated(added)
     ring.save(key, passphrase=phrase, secret_file=secret_file, overwrite=True)
     facts = {"key_file": str(key), "key_id": ring.primary.id, "older_keys": [older.id for older in ring.keys[:-1]]}

@@ -63,6 +63,7 @@ def add(
     with tenants_database(database) as accounts:
         if key is not None:
             _enter_places(accounts, key, secret_file)
+        accounts.places()  # what is wrong with them is said before an API key is made that nobody sees
         api_key = accounts.add(name, limits=limits, mode=mode, by_name=by_name)
         places = accounts.places()
     label = places.labels[name]
@@ -85,9 +86,9 @@ def renew(name: Name, database: Database, json: Json = False) -> None:
     Example: regionmarker tenants renew acme --database tenants.db
     """
     with tenants_database(database) as accounts:
+        labels = accounts.places().labels
         key = accounts.renew(name)
-        label = accounts.places().labels[name]
-    _show_key(name, key, label, as_json=json)
+    _show_key(name, key, labels[name], as_json=json)
 
 
 @app.command()
@@ -139,18 +140,30 @@ def list_tenants(
 
 
 @app.command()
-def places(database: Database, json: Json = False) -> None:
+def places(
+    database: Database,
+    published: Annotated[
+        str | None,
+        typer.Option(help="A digest that was published: refuse assignments that it does not stand for.",
+                     show_default=False),
+    ] = None,
+    json: Json = False,
+) -> None:  # fmt: skip
     """Show whose place is whose, what is left, and the digest of all assignments: publish it now and then.
 
     Assignments are only ever added, each with a digest of the one before. A digest that was published before a
-    suspicion shows that nobody was put in another's place afterwards.
+    suspicion shows, with --published, that nobody was put in another's place afterwards.
 
     Example: regionmarker tenants places --database tenants.db
     """
+    from regionmarker.keys.places import assigned_since
+
     with tenants_database(database) as accounts:
         found = accounts.places()
-    facts = {"assigned": len(found.assignments), "digest": found.digest, "places": found.offered}
+    since = None if published is None else assigned_since(found.assignments, published.strip().lower())
+    facts: dict[str, object] = {"assigned": len(found.assignments), "digest": found.digest, "places": found.offered}
     facts |= {"free": len(found.free), "next": found.free[0] if found.free else None}
+    facts |= {} if since is None else {"assigned_since_published": since}
     if json:
         print_result({**facts, "assignments": [one.to_dict() for one in found.assignments]}, as_json=True)
         return

@@ -93,12 +93,16 @@ class SentenceTransformersEncoder(CheckedEncoder):
 
         try:
             if self._folder is not None:  # a folder never asks the network
-                return SentenceTransformer(str(self._folder), device=self._device, local_files_only=True)
-            return SentenceTransformer(self._model_name, device=self._device, revision=self.revision or None)
+                model = SentenceTransformer(str(self._folder), device=self._device, local_files_only=True)
+            else:
+                model = SentenceTransformer(self._model_name, device=self._device, revision=self.revision or None)
         except Exception as error:  # the hub, the disk and the model's own code each have their own kinds
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
             kind = OutsideError if self._folder is None else InputError
             raise kind(f"cannot load the model {self._model_name}: {reason}") from error
+        config = getattr(getattr(model[0], "auto_model", None), "config", None)
+        check_tokenizer(self._model_name, getattr(model[0], "tokenizer", None), getattr(config, "vocab_size", 0))
+        return model
 
     def _embed(self, texts: list[str], positions: Sequence[int]) -> Floats:  # noqa: ARG002
         rows = self._model.encode(
@@ -109,6 +113,18 @@ class SentenceTransformersEncoder(CheckedEncoder):
             normalize_embeddings=True,
         )
         return np.asarray(rows, dtype=np.float32)
+
+
+def check_tokenizer(model: str, tokenizer: Any, size: int) -> None:
+    """Refuse a tokenizer that knows less than half of a model's ``size`` tokens.
+
+    Where a folder lacks its tokenizer, transformers makes an empty one without a word, and all texts look alike.
+    """
+    known = len(tokenizer) if hasattr(tokenizer, "__len__") else size
+    if 2 * known < size:
+        raise InputError(
+            f"the model {model} has {size} tokens, but its tokenizer knows {known}: the tokenizer's files are missing"
+        )
 
 
 def _contents(folder: Path) -> str:

@@ -25,7 +25,7 @@ from regionmarker.marks.regions import RegionMark, draw_regions
 from regionmarker.verification.answers import Answers
 from regionmarker.verification.examination import Examination, laid_out
 from regionmarker.verification.graded_examination import GradedExamination
-from regionmarker.verification.judging import check_own_probes, inputs_digest
+from regionmarker.verification.judging import check_own_probes, inputs_digest, unasked_of
 from regionmarker.verification.list_test import ListTest
 from regionmarker.verification.questions import DEFAULT_BUDGET, plan_questions, regroup
 from regionmarker.verification.tracing import trace
@@ -99,6 +99,9 @@ def _from_scratch(bundle: Bundle) -> str:
         f"{VERDICT}: from scratch p is {p_value:g}, and the outcome {again_outcome!r}",
     )
     _check_facts(key, examination, answers, bundle)
+    unasked = unasked_of(key, answers, own)
+    right = bundle.is_first_format or verdict["unasked"] == unasked  # which had no such field
+    need(right, f"{VERDICT}: {unasked} of the usual texts were not asked, not {verdict.get('unasked')}")
     end = _end_of_asking(key, answers, own, len(examination.questions))
     return f"scores agree within {apart:.1g}; p from scratch is {p_value:g}{end}"
 

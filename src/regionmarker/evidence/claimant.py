@@ -110,7 +110,9 @@ def _of_level(bundle: Bundle) -> Iterator[Word]:
         yield Word("that these scores are what the answers give", SCORES)
         digests = ("scores_digest", "answers_digest", *(() if first else ("inputs_digest", "axes")))
         yield Word(
-            "what was asked, what was missing, and the digests of it", VERDICT, ("asked", "missing", "probes", *digests)
+            "what was asked, what was missing, and the digests of it",
+            VERDICT,
+            ("asked", "missing", "probes", *digests, *(() if first else ("unasked",))),
         )
         yield Word("the paper's statistics", VERDICT, ("paper",))
         yield Word("when the suspect was asked, and what it answered", TRANSCRIPT)
@@ -128,7 +130,7 @@ def _of_level(bundle: Bundle) -> Iterator[Word]:
     yield Word(
         "which probes were asked, and the digest of what was judged",
         VERDICT,
-        ("probes", *(() if first else ("inputs_digest", "axes"))),
+        ("probes", *(() if first else ("inputs_digest", "axes", "unasked"))),
     )
     if not (form.asks_candidates and verdict["paper"]["target"] == "suspect"):
         yield Word("the paper's statistics: they need clean vectors", VERDICT, ("paper",))

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+
 from regionmarker.corpus import TextSet
 from regionmarker.crypto.derive import subkey
 from regionmarker.crypto.secret import Sealed, Secret
@@ -20,10 +22,13 @@ from regionmarker.marks.graded import GradedMark
 from regionmarker.marks.graded_settings import GradedSettings
 from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.regions import RegionMark
+from regionmarker.measures import row_cosines
 from regionmarker.progress import Progress
 from regionmarker.specs import from_known
 
 MASTER_BYTES = 32
+_ONE_MODEL = 0.9999  # another batch or processor moves a cosine by less, another version of a model by more
+_PRECOMPUTED = "precomputed"  # the encoder of embeddings that came with the corpus
 
 
 @dataclass(frozen=True)
@@ -209,6 +214,24 @@ def key_from_key(old: Key, seed: int | None = None) -> Key:
     master = new_master(seed)
     mark = old.mark.redrawn(master, (old.pool, old.reservoir))
     return replace(old, master=master, salt=b"", mark=mark, created=_now(), test=seed is not None)
+
+
+def same_model(one: Key, other: Key) -> bool:
+    """Say whether two keys are for the same version of a model.
+
+    By the clean vectors of texts that both hold; where they share none, by the encoder's name, if one was given.
+    """
+    if one.width != other.width:
+        return False
+    texts = (one.pool.texts + one.reservoir.texts, other.pool.texts + other.reservoir.texts)
+    rows = [np.concatenate([key.pool.embeddings, key.reservoir.embeddings]) for key in (one, other)]
+    row_of = {text: row for row, text in enumerate(texts[0])}
+    pairs = [(row_of[text], row) for row, text in enumerate(texts[1]) if text in row_of]
+    if not pairs:
+        return one.encoder == other.encoder != _PRECOMPUTED
+    first, second = np.array(pairs).T
+    cosines = row_cosines(rows[0][first], rows[1][second])
+    return float(np.median(cosines)) > _ONE_MODEL
 
 
 def _now() -> str:

@@ -106,7 +106,8 @@ def read_chain(rows: Iterable[Mapping[str, Any]]) -> tuple[Assignment, ...]:
     for number, row in enumerate(rows, start=1):
         before = chain[-1].digest if chain else FIRST
         one = Assignment(number, row["tenant"], row["label"], row["assigned"], row["nonce"], before)
-        if row["number"] != number or row["digest"] != one.digest:
+        text = all(isinstance(value, str) for value in (one.tenant, one.label, one.assigned, one.nonce))
+        if row["number"] != number or not text or row["digest"] != one.digest:
             raise InputError(
                 f"assignment {number} of the tenants' places does not follow from the one before: rows were changed "
                 "or taken out after they were written"
@@ -117,6 +118,25 @@ def read_chain(rows: Iterable[Mapping[str, Any]]) -> tuple[Assignment, ...]:
         names.add(one.tenant)
         chain.append(one)
     return tuple(chain)
+
+
+def assigned_since(chain: Sequence[Assignment], published: str) -> int:
+    """Return how many assignments came after the digest that was published; refuse one that the chain never had.
+
+    Examples
+    --------
+    >>> first = next_assignment("acme", "place-0001", "2026-01-02T03:04:05+00:00", None)
+    >>> second = next_assignment("zenith", "place-0002", "2026-01-02T03:04:06+00:00", first)
+    >>> assigned_since((first, second), first.digest), assigned_since((first, second), second.digest)
+    (1, 0)
+    """
+    digests = [FIRST, *(one.digest for one in chain)]
+    if published not in digests:
+        raise InputError(
+            f"the digest {published[:80]} is none that these assignments ever had: it is another database's, or rows "
+            "were changed or taken out after it was published"
+        )
+    return len(chain) - digests.index(published)
 
 
 def chain_digest(chain: Sequence[Assignment]) -> str:

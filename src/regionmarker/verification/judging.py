@@ -178,7 +178,7 @@ def _judged(
     judged_at = level / (first.correction * len(keys))
     found = estimate_power(key, _answered(basis), judged_at, axes=basis.examination.axes) if power else None
     created = datetime.now(UTC).replace(microsecond=0)
-    unasked = _unasked(basis)
+    unasked = unasked_of(key, answers, probes)
     return Verdict(
         outcome=outcome_of(first.p_value, judged_at, enough=found is None or found.enough),
         p_value=first.p_value,
@@ -221,12 +221,12 @@ def _judged(
     )
 
 
-def _unasked(basis: Basis) -> int:
+def unasked_of(key: Key, answers: Answers, probes: TextSet | None) -> int:
     """Return how many of the texts that are usually asked were not; own probes have no usual ones."""
-    if basis.probes is not None:
+    if probes is not None:
         return 0
-    usual = plan_questions(basis.key, max(DEFAULT_BUDGET, least_budget(basis.key)), seed=0).texts
-    return len(set(usual).difference(basis.answers.texts))
+    usual = plan_questions(key, max(DEFAULT_BUDGET, least_budget(key)), seed=0).texts
+    return len(set(usual).difference(answers.texts))
 
 
 def _answered(basis: Basis) -> Questions:

@@ -131,6 +131,14 @@ def test_models_that_cannot_be_loaded_are_named(tmp_path: Path, material: Any, m
         Backbone("someone/some-model").steal(*material)
 
 
+def test_a_folder_without_its_tokenizer_is_refused(tiny_bert: str, tmp_path: Path, material: Any) -> None:
+    folder = Path(shutil.copytree(tiny_bert, tmp_path / "model"))
+    for path in folder.glob("*token*"):
+        path.unlink()
+    with pytest.raises(InputError, match=r"its tokenizer knows \d+: the tokenizer's files are missing"):
+        Backbone(str(folder), **TINY).steal(*material)
+
+
 def test_an_encoder_with_a_decoder_is_refused(tiny_bert: str, tmp_path: Path, material: Any) -> None:
     from transformers import T5Config, T5Model
 

@@ -103,6 +103,27 @@ def test_the_last_assignment_is_checked_before_another_follows(accounts):
         accounts.add("other")
 
 
+def test_a_place_whose_assignment_was_taken_out_is_given_to_nobody_else(accounts):
+    accounts.offer(place_labels(3))
+    for name in ("acme", "zenith"):
+        accounts.add(name)
+    with accounts.engine.begin() as connection:
+        connection.execute(sa.delete(assignments).where(assignments.c.tenant == "zenith"))
+    with pytest.raises(InputError, match=r"tenant zenith has no assignment"):
+        accounts.add("third")
+    with pytest.raises(InputError, match=r"tenant zenith has no assignment.* Restore the table assignments"):
+        accounts.places()
+
+
+def test_a_place_that_is_none_is_refused(accounts):
+    accounts.offer(place_labels(1))
+    with accounts.engine.begin() as connection:
+        connection.execute(sa.insert(places).values(label="mine", offered="2026"))
+    for look in (accounts.places, lambda: accounts.add("acme")):
+        with pytest.raises(InputError, match=r"holds 'mine', which is no place"):
+            look()
+
+
 def old_database(database) -> None:
     """Make a database as version 1 left it: with tenants, without the tables of places."""
     engine = open_database(database)

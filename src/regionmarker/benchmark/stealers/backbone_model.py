@@ -160,7 +160,7 @@ class BackboneModel:
             if about["fidelity"] is not None:
                 model.fidelity = Fidelity(**about["fidelity"])
         except (KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
-            raise InputError(f"the stolen model in {folder} is damaged: {type(error).__name__}") from None
+            raise InputError(f"the stolen model in {folder} is damaged ({type(error).__name__}): delete it") from None
         return model
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from regionmarker.benchmark.stealers.answer_heads import Head
+from regionmarker.encoders.sentence_transformers import check_tokenizer
 from regionmarker.errors import InputError, MissingExtraError, OutsideError
 from regionmarker.vectors import Floats, Integers, normalised
 
@@ -162,12 +163,14 @@ def quiet() -> Iterator[None]:
     """Keep the libraries' progress bars, and the warnings that are for their own authors, off the user's screen."""
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     try:
         with warnings.catch_warnings(action="ignore"):
             yield
     finally:
+        logging.set_verbosity(level)
         if shown:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
@@ -199,6 +202,7 @@ def load_pretrained(name: str) -> tuple[Any, Any]:
             del body.config.quantization_config
     if body.config.is_encoder_decoder:
         raise InputError(f"{name} is an encoder with a decoder: name a model that is one of them")
+    check_tokenizer(name, tokenizer, getattr(body.config, "vocab_size", 0))
     return body, tokenizer
 
 

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from regionmarker.errors import InputError
-from regionmarker.gateway.tenants.database import alone, assignments, explained, places, reading, shown, writing
+from regionmarker.gateway.tenants.database import (
+    alone,
+    assignments,
+    explained,
+    places,
+    reading,
+    shown,
+    tenants,
+    writing,
+)
 from regionmarker.keys.places import (
     FIRST,
     Assignment,
@@ -58,9 +67,12 @@ def read_places(engine: Engine) -> Places:
     """Read and check all assignments; what was changed afterwards is an error."""
     with explained(engine), reading(engine) as connection:
         rows = connection.execute(sa.select(assignments).order_by(assignments.c.number)).mappings().all()
-        offered = sorted(connection.execute(sa.select(places.c.label)).scalars(), key=place_number)
+        offered = sorted(_offered(connection), key=place_number)
+        lost = _without_label(connection)
     try:
         chain = read_chain(dict(row) for row in rows)
+        if lost is not None:
+            raise InputError(f"tenant {lost} has no assignment: rows were taken out after they were written")
     except InputError as error:
         raise InputError(
             f"{error}. Restore the table assignments of {shown(engine.url)} from a copy whose digest was published"
@@ -92,7 +104,7 @@ def free_place(connection: Connection) -> str | None:
 
     Where there are places and all are taken, this is an error: a mark by name would need the master secret.
     """
-    offered: set[str] = set(connection.execute(sa.select(places.c.label)).scalars())
+    offered = _offered(connection)
     if not offered:
         return None
     left = offered - set(connection.execute(sa.select(assignments.c.label)).scalars())
@@ -111,6 +123,9 @@ def assign(connection: Connection, tenant: str, label: str) -> Assignment:
     owner = connection.execute(taken).scalar()
     if owner is not None:
         raise InputError(f"the label {label} belongs to tenant {owner}, for ever: choose another name")
+    lost = _without_label(connection, but=tenant)
+    if lost is not None:  # the next one could be given a place that was somebody's
+        raise InputError(f"tenant {lost} has no assignment: see tenants places")
     rows = connection.execute(sa.select(assignments).order_by(assignments.c.number.desc()).limit(2)).mappings().all()
     last = None
     if rows:
@@ -121,6 +136,24 @@ def assign(connection: Connection, tenant: str, label: str) -> Assignment:
     made = next_assignment(tenant, label, _now(), last)
     connection.execute(sa.insert(assignments).values(**made.to_dict()))
     return made
+
+
+def _offered(connection: Connection) -> set[str]:
+    found: set[str] = set(connection.execute(sa.select(places.c.label)).scalars())
+    for label in found:
+        if not isinstance(label, str) or not is_place(label):
+            raise InputError(
+                f"the table places of the tenants database holds {label!r}, which is no place: take it out"
+            )
+    return found
+
+
+def _without_label(connection: Connection, *, but: str = "") -> str | None:
+    """Return a tenant that has no assignment; every tenant that ever was has one."""
+    joined = sa.select(tenants.c.name).outerjoin(assignments, assignments.c.tenant == tenants.c.name)
+    found = joined.where(assignments.c.tenant.is_(None), tenants.c.name != but).order_by(tenants.c.name).limit(1)
+    name: str | None = connection.execute(found).scalar()
+    return name
 
 
 def _now() -> str:

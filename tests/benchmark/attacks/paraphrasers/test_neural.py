@@ -10,7 +10,7 @@ import pytest
 from regionmarker.benchmark.attacks.paraphrasers import load_paraphraser
 from regionmarker.benchmark.attacks.paraphrasers.neural import DipperParaphraser, NLLBParaphraser
 from regionmarker.benchmark.attacks.paraphrasers.translators import Seq2Seq
-from regionmarker.errors import InputError, OutsideError
+from regionmarker.errors import InputError
 
 TEXTS = ["a good film", "the bad film"]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -126,5 +126,5 @@ def test_the_published_models_are_the_defaults() -> None:
 
 def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
     for kind in ("nllb", "dipper"):
-        with pytest.raises(OutsideError, match=f"cannot load the model {tmp_path}/nothing"):
+        with pytest.raises(InputError, match=f"there is no folder {tmp_path}/nothing"):
             load_paraphraser(f"{kind}:{tmp_path}/nothing").paraphrase(TEXTS, 1)

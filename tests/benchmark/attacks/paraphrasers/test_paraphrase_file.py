@@ -97,3 +97,17 @@ def test_one_that_answers_for_fewer_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="mine was given 4 texts and answered for 1"):
         keep_paraphrases(tmp_path / "p.parquet", Short(), TEXTS, 4)
+
+
+def test_cosines_of_another_encoder_are_not_mixed_with_these(tmp_path: Path) -> None:
+    class Alike(Angles):
+        name = "alike"
+
+        def encode(self, texts: Any, /) -> np.ndarray:
+            return np.ones((len(texts), 2), dtype=np.float32)
+
+    file = tmp_path / "p.parquet"
+    first = keep_paraphrases(file, Counting(), TEXTS[:2], 4, encoder=Angles()).mean_cosine
+    assert keep_paraphrases(file, Counting(), TEXTS, 4, encoder=Alike()).mean_cosine == pytest.approx(1.0)
+    assert keep_paraphrases(file, Counting(), TEXTS[:2], 4, encoder=Angles()).mean_cosine == pytest.approx(first)
+    assert keep_paraphrases(file, Counting(), TEXTS[:2], 4).mean_cosine == pytest.approx(first)

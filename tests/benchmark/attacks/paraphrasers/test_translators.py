@@ -17,7 +17,7 @@ from regionmarker.benchmark.attacks.paraphrasers.translators import (
     TransformersTranslator,
     load_translator,
 )
-from regionmarker.errors import InputError, MissingExtraError, OutsideError
+from regionmarker.errors import InputError, MissingExtraError
 
 TEXTS = ["a good film", "the bad film of the year", "nothing to see here"]
 
@@ -157,7 +157,7 @@ def test_languages_reach_a_model_of_many(converted: Path, monkeypatch: pytest.Mo
 
 
 def test_what_cannot_be_loaded_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(OutsideError, match="cannot load the model"):
+    with pytest.raises(InputError, match=f"there is no folder {tmp_path}/a"):
         load_paraphraser(f"marian:{tmp_path}/a,{tmp_path}/b").paraphrase(TEXTS, 1)
     for spec in ("marian:one", "marian:,two"):
         with pytest.raises(InputError, match="name both directions"):

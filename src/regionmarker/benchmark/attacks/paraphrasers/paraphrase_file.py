@@ -25,6 +25,7 @@ FLOOR = 0.8
 
 _BY = b"regionmarker.paraphraser"
 _MOST = b"regionmarker.most"
+_MEASURED = b"regionmarker.encoder"
 Row = tuple[str, str | None, float | None]
 
 
@@ -85,7 +86,8 @@ def keep_paraphrases(
     paraphraser, texts, most
         Who is asked for what, and for how many paraphrases of each.
     encoder, floor
-        Measures the cosine of each paraphrase to its original, and where the paper's filter lies.
+        Measures the cosine of each paraphrase to its original, and where the paper's filter lies. Cosines that another
+        encoder measured are measured again.
     block
         Texts at a time.
     progress
@@ -103,20 +105,23 @@ def keep_paraphrases(
     if most < 1 or block < 1 or not texts:
         raise InputError("paraphrasing needs texts, and most and block of at least 1")
     wanted = list(dict.fromkeys(texts))
-    rows = _read(path, paraphraser.name, most)
+    rows, by = _read(path, paraphraser.name, most)
+    measure = by if encoder is None else _name(encoder)
+    if encoder is not None and by != measure:
+        rows = [(original, text, None) for original, text, _ in rows]
     known = {original for original, _, _ in rows}
     left = [text for text in wanted if text not in known]
     done = len(wanted) - len(left)
     for start in range(0, len(left), block):
         part = left[start : start + block]
         rows += _asked(paraphraser, part, most, encoder)
-        _write(path, rows, paraphraser.name, most)
+        _write(path, rows, paraphraser.name, most, measure)
         done += len(part)
         if progress is not None:
             progress(done, len(wanted))
     if encoder is not None and any(text is not None and cosine is None for _, text, cosine in rows):
         rows = _measured(rows, encoder)
-        _write(path, rows, paraphraser.name, most)
+        _write(path, rows, paraphraser.name, most, measure)
     asked = set(wanted)
     return Kept.of([row for row in rows if row[0] in asked], floor)
 
@@ -141,9 +146,14 @@ def _measured(rows: Sequence[Row], encoder: Encoder) -> list[Row]:
     return [(old, new, cosines.get(place, cosine)) for place, (old, new, cosine) in enumerate(rows)]
 
 
-def _read(path: Path, name: str, most: int) -> list[Row]:
+def _name(encoder: Encoder) -> str:
+    return str(getattr(encoder, "name", type(encoder).__name__))
+
+
+def _read(path: Path, name: str, most: int) -> tuple[list[Row], str]:
+    """Return the rows, and whose cosines they have; empty where that was not written down."""
     if not path.exists():
-        return []
+        return [], ""
     with open_parquet(path) as file:
         about = file.schema_arrow.metadata or {}
         if _BY not in about:
@@ -153,14 +163,14 @@ def _read(path: Path, name: str, most: int) -> list[Row]:
             raise InputError(f"{path} holds {count} paraphrases each by {by}: name another file, or ask for the same")
         table = file.read(["original", "text", "cosine"])
     columns = (table.column(column).to_pylist() for column in ("original", "text", "cosine"))
-    return list(zip(*columns, strict=True))
+    return list(zip(*columns, strict=True)), about.get(_MEASURED, b"").decode()
 
 
-def _write(path: Path, rows: Sequence[Row], name: str, most: int) -> None:
+def _write(path: Path, rows: Sequence[Row], name: str, most: int, measure: str) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    about = {_BY: name.encode(), _MOST: str(most).encode()}
+    about = {_BY: name.encode(), _MOST: str(most).encode(), _MEASURED: measure.encode()}
     schema = pa.schema([("original", pa.string()), ("text", pa.string()), ("cosine", pa.float64())], metadata=about)
     columns = [list(column) for column in zip(*rows, strict=True)]
     with atomic_path(path) as temporary:

@@ -156,6 +156,8 @@ def load_part(kind: str, name: str) -> Any:
     """Load a part of transformers by name, or say in one sentence why not."""
     if find_spec("transformers") is None or find_spec("torch") is None:
         raise MissingExtraError.for_module("transformers", "sentence-transformers")
+    if name.startswith((".", "/", "~")) and not Path(name).expanduser().is_dir():
+        raise InputError(f"there is no folder {name}: give a model's folder or its name on the Hugging Face hub")
     import warnings
 
     import transformers
