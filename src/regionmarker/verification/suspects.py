@@ -263,7 +263,7 @@ def _endpoint(address: str, batch_size: int, options: dict[str, Any]) -> Endpoin
         raise InputError("the suspect's address must name a model: write https://HOST/v1#MODEL")
     # Never OPENAI_API_KEY: the investigator's own key is not for the accused's server.
     key = os.environ.get(API_KEY_VARIABLE, "")
-    usual = {"api_key": key, "batch_size": batch_size, "key_variable": API_KEY_VARIABLE}
+    usual = {"api_key": key, "batch_size": batch_size, "key_variable": API_KEY_VARIABLE, "called": address}
     encoder = OpenAIEncoder(url, model, **{**usual, **options})
     again = {name: options[name] for name in ("attempts", "backoff") if name in options}
     return EndpointSuspect(encoder, name=address, **again)  # as it was typed: reports are about an address
