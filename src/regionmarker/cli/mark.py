@@ -89,7 +89,7 @@ def mark(
         "refused_shards": {entry.shard: entry.reason for entry in outcome.refused},
     }  # fmt: skip
     if not json:
-        facts = {**facts, "refused_shards": facts.pop("refused")}  # the same count
+        facts["refused_shards"] = facts.pop("refused")  # how many; --json names them
     print_result(facts, as_json=json)
     if not outcome.whole:
         if not json:
