@@ -140,6 +140,9 @@ class FileSuspect:
     batch_size = DEFAULT_BATCH
 
     def __init__(self, path: Path) -> None:
+        if path.is_file() and path.suffix not in (*ANSWER_FORMATS, ".txt"):  # of .txt the reader says what is missing
+            kinds = ", ".join(ANSWER_FORMATS)
+            raise InputError(f"{path} is not a file of answers: give one of {kinds}, with the columns text, embedding")
         self.answers = Answers.from_file(path)
         self.path = path
         self._as_written = {text.strip(): text for text in self.answers.texts}
