@@ -1,4 +1,4 @@
-"""What verify, trace, replay, plan, impact and probes tell before and after asking."""
+"""What verify, trace, replay, plan, keygen, impact and probes tell before and after asking."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_a_quote_is_readable_and_fits_80_columns(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     print_quote(Quote(3000, 1000, 400_000, 100_000, 32, 150.0, measured=True), 0.13, as_json=False, at_most=4096)
     said = capsys.readouterr().out
-    for part in ("3,000, 1,000 of them", "2,000 texts in 32 requests", "2.5 minutes", "0.013, at 0.13", "4096"):
+    for part in ("3,000, 1,000 of them", "2,000 texts in 32 requests", "2.5 minutes", "0.013, at 0.13", "4,096"):
         assert part in " ".join(said.split())
     assert max(map(len, said.splitlines())) <= 80
 
@@ -40,3 +40,6 @@ def test_every_verb_that_asks_has_a_dry_run(run, key, corpus, answered):
     found = json.loads(run("plan", "--corpus", corpus, "--encoder", "wordllama", "--out", "plan", *dry).stdout)
     assert (found["queries"], found["price"]) == (1500, pytest.approx(found["tokens"] * 1.5e-6))
     assert not (answered / "plan").exists()
+    found = json.loads(run("keygen", "--corpus", corpus, "--encoder", "wordllama", "--out", "n.rmkey", *dry).stdout)
+    assert (found["queries"], found["price"]) == (1500, pytest.approx(found["tokens"] * 1.5e-6))
+    assert not list(answered.glob("n.rmkey*"))

@@ -77,6 +77,7 @@ def test_a_folder_resumes_and_says_what_was_refused(run, key, corpus, tmp_path):
     assert "c.parquet was marked before" not in run("mark", "--key", key, "in", "out").stdout
     shown = run("mark", "--key", key, "in", "out").stdout
     assert "already done" in shown
+    assert [line.split()[:-1] for line in shown.splitlines() if line.startswith("refused")] == [["refused", "shards"]]
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_a_toml_file_sets_options_and_the_command_line_goes_before_it(tmp_path, 
     ("content", "message"),
     [
         ("prot = 1", "serve has no option prot: it has"), ("port = [", "is not TOML"),
-        ("[port]\na = 1", "port is a table"), ('port = "many"', "--port"),
+        ("[port]\na = 1", "port is a table"), ('port = "many"', "serve.toml: port is 'many': "),
     ],
 )  # fmt: skip
 def test_a_bad_toml_file_is_one_sentence(tmp_path, monkeypatch, capsys, content, message):

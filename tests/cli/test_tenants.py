@@ -12,6 +12,8 @@ import pytest
 
 from regionmarker import RegionMarker
 from regionmarker.cli import main
+from regionmarker.cli.options import read_tenants
+from regionmarker.errors import InputError
 from regionmarker.gateway.tenants.lookup import DatabaseLookup
 from regionmarker.keys.files import save_serving
 from regionmarker.keys.places import place_labels
@@ -69,17 +71,30 @@ def test_the_life_of_a_tenant(tenants, tmp_path):
     assert who(database, second) is None
 
 
-def test_people_are_told_what_matters(tenants):
+def test_people_are_told_what_matters(tenants, monkeypatch):
     done = tenants("add", "acme", "--mode", "shadow")
     assert "only time the API key is shown" in done.stderr
     assert "export-serving" in done.stderr
     assert "unmarked vectors" in " ".join(done.stderr.split())
     tenants("add", "zenith")
+    monkeypatch.setenv("COLUMNS", "80")
     table = tenants("list").stdout
+    assert max(map(len, table.splitlines())) <= 80
+    ids = [one for account in json.loads(tenants("list", "--json").stdout)["tenants"] for one in account["api_key_ids"]]
+    assert len(ids) == 2
+    assert all(one in table.split() for one in ids)  # whole, for revoke --api-key-id
     assert "acme" in table
     assert "no limit" in table
     assert tenants("list", "--names").stdout == "acme\nzenith\n"
     assert tenants("list", "--labels").stdout == "acme\nzenith\n"
+
+
+def test_a_mistyped_database_is_no_empty_one(tenants, tmp_path):
+    for verb in (("list",), ("places",), ("renew", "acme"), ("change", "acme", "--mode", "mark"), ("revoke", "acme")):
+        assert "tenants add makes it" in tenants(*verb, database="typo.db", code=2).stderr
+    with pytest.raises(InputError, match=r"typo\.db does not exist"):
+        read_tenants(None, None, "typo.db")  # verify, trace
+    assert not (tmp_path / "typo.db").exists()
 
 
 def test_mistakes_are_one_sentence(tenants):

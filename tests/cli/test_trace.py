@@ -16,6 +16,6 @@ def test_the_leaking_tenant_is_named(run, key, answered):
     assert not any(row["accused"] for row in found[1:])
     assert "acme" in run("trace", "--key", key, *options).stdout
     assert (
-        "give the names of the tenants"
+        "give --database, --tenants-file or --tenant"
         in run("trace", "--key", key, "--suspect", "file:thief.parquet", "--budget", BUDGET, code=2).stderr
     )

@@ -66,3 +66,7 @@ def test_a_bundle_without_a_ledger_says_whose_word_the_looks_are(saved, kept):
         check_ledger(kept[0], [saved["summary"]])
     with pytest.raises(InputError, match="a ledger lies beside its key"):
         check_ledger(kept[0].with_name("nothing"))
+    key = kept[0].with_name("provider.rmkey")
+    key.write_bytes(b"RMKY and more")
+    with pytest.raises(InputError, match=r"provider\.rmkey is not a ledger: give KEY\.ledger\.jsonl"):
+        check_ledger(key)  # nobody is told to remove a line of a key

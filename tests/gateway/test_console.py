@@ -176,6 +176,7 @@ def test_charts_and_numbers_count_what_was_answered(place):
     for kind in ("served", "refused", "failed", "median", "slowest"):
         assert f'<rect class="{kind}" x=' in html, kind
     assert '<th scope="row">answered with 200</th><td class="number">3</td>' in html
+    assert re.search(r'<th scope="row">tenants in the key</th><td>\d+</td>', html)  # beside words, like a word
 
 
 def test_the_page_loads_itself_again_as_long_as_the_operator_wants(house):

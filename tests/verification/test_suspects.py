@@ -295,7 +295,7 @@ def test_files_that_are_something_else_are_refused(tmp_path):
         "numbers.parquet": "column embedding is not usable",
         "torn.parquet": "cannot read .*torn.parquet",
         "texts.jsonl": "must have the columns text and embedding",
-        "answers.npy": "is not a corpus file",
+        "answers.npy": "is not a file of answers: give one of .parquet, .jsonl, .csv",
     }.items():
         with pytest.raises(InputError, match=message):
             load_suspect(f"file:{tmp_path / name}")

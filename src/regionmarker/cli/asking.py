@@ -63,7 +63,7 @@ def print_quote(
         "tokens": f"about {found.tokens:,} (one for four bytes)",
         "time": f"about {_duration(found.seconds)} ({how})",
         **({} if price is None else {"price": f"{found.price(price):.4g}, at {price:g} for a million tokens"}),
-        **more,
+        **{name: f"{value:,}" if isinstance(value, int) else value for name, value in more.items()},
     }
     print_result(facts, as_json=False, title="What asking would cost; nothing was asked")
 

@@ -157,7 +157,7 @@ def _print(table: Table, details: Collection[str]) -> None:
         console = Console(highlight=False, width=1000)
     elif console.width < _WIDE and details:
         table = table.without(*details)
-        stderr.print(f"{', '.join(sorted(details))}: on {_WIDE} columns, or with --json")
+        stderr.print(f"left out for want of room: {', '.join(sorted(details))}; all on {_WIDE} columns, or with --json")
     print_table(table.columns, table.rows, console=console)
 
 

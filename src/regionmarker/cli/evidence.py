@@ -148,10 +148,12 @@ def stamp(
     request = write_request(bundle)
     print_result({"bundle": str(bundle), "request": str(request)}, as_json=json)
     if not json:
-        stderr.print(
-            f"\nSend it to a time-stamping authority, then: regionmarker evidence stamp {bundle} --response ANSWER:\n"
-            f"curl -H 'Content-Type: application/timestamp-query' --data-binary @{request} -o answer.tsr URL"
-        )
+        steps = [  # commands, which must not be broken
+            "Send it to a time-stamping authority: curl -H 'Content-Type: application/timestamp-query' --data-binary "
+            f"@{request} -o answer.tsr URL",
+            f"Put its answer into the folder: regionmarker evidence stamp {bundle} --response answer.tsr",
+        ]
+        print_list("Next", steps)
 
 
 def _content(path: Path | None) -> bytes | None:

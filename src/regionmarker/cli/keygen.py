@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from regionmarker.cli.asking import DryRun, Price, check_price, print_quote, quote_corpus
 from regionmarker.cli.options import (
     AskPassphrase,
     Corpus,
@@ -67,6 +68,8 @@ def keygen(
     ] = None,
     normalise: Annotated[bool, typer.Option(help="Accept embeddings of any length and scale them.")] = False,
     cache: EmbeddingCache = None,
+    dry_run: DryRun = False,
+    price_per_million: Price = None,
     seed: Annotated[int | None, typer.Option(help="Make a TEST key, which production refuses.")] = None,
     secret_file: SecretFile = None,
     ask_passphrase: AskPassphrase = False,
@@ -82,15 +85,20 @@ def keygen(
     """
     from regionmarker.marking.marker import RegionMarker
 
+    check_price(price_per_million, dry_run=dry_run)
     check_new(out, force)
     check_folder(out)
-    phrase = new_passphrase(ask_passphrase, secret_file)
     marker = RegionMarker(
         dimension=dimension, ratio=ratio, strength=strength, reducer=reducer, subspace=subspace, seed=seed, kept=kept,
         tenants=tenants, tenant_ratio=tenant_ratio, pool=pool, reservoir=reservoir, level=level, grid=grid,
         normalise=normalise,
     )  # fmt: skip
     loaded = open_encoder(encoder, cache)
+    if dry_run:
+        found = quote_corpus(corpus, loaded, text_column)
+        print_quote(found, price_per_million, as_json=json, before={"encoder": encoder})
+        return
+    phrase = new_passphrase(ask_passphrase, secret_file)
     name = loaded.name if loaded is not None else "precomputed"
     with progress("reading", quiet=json) as drawn:
         blocks = read_corpus(corpus, loaded, text_column, embedding_column, on_texts=drawn.advance)

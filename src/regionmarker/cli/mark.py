@@ -88,7 +88,9 @@ def mark(
         "column": column, "tenant": tenant, **totals, "already_done": outcome.already_done,
         "refused_shards": {entry.shard: entry.reason for entry in outcome.refused},
     }  # fmt: skip
-    print_result(facts if json else {**facts, "refused_shards": len(outcome.refused)}, as_json=json)
+    if not json:
+        facts["refused_shards"] = facts.pop("refused")  # how many; --json names them
+    print_result(facts, as_json=json)
     if not outcome.whole:
         if not json:
             _complain([str(entry.reason) for entry in outcome.refused], totals["rows_set_aside"])

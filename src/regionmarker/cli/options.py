@@ -157,13 +157,13 @@ def read_tenants(
 
 
 @contextlib.contextmanager
-def tenants_database(address: str) -> Iterator[Accounts]:
-    """Open the tenants database of a gateway."""
+def tenants_database(address: str, *, new: bool = False) -> Iterator[Accounts]:
+    """Open the tenants database of a gateway; only a verb that enters tenants may make a ``new`` one."""
     try:
         from regionmarker.gateway.tenants.accounts import Accounts
     except ModuleNotFoundError as error:
         raise MissingExtraError.for_module(error.name or "sqlalchemy", "gateway") from None
-    accounts = Accounts.open(address)
+    accounts = Accounts.open(address, new=new)
     try:
         yield accounts
     finally:

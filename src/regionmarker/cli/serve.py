@@ -30,13 +30,18 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # of TOML, UTF-8, or a number of thousands of digits
         raise InputError(f"{path} is not TOML: {error}") from None
-    known = {str(parameter.name) for parameter in context.command.params} - {"config", "ask_passphrase", "help"}
+    options = {str(parameter.name): parameter for parameter in context.command.params}
+    known = options.keys() - {"config", "ask_passphrase", "help"}
     found = {name.replace("-", "_"): value for name, value in given.items()}
     for name, value in found.items():
         if name not in known:
             raise InputError(f"{path}: serve has no option {name}: it has {', '.join(sorted(known))}")
         if isinstance(value, dict):
             raise InputError(f"{path}: {name} is a table, but must be one value, or a list where it may be repeated")
+        try:
+            options[name].process_value(context, value)
+        except typer.BadParameter as error:
+            raise InputError(f"{path}: {name} is {value!r}: {error.message}") from None
     context.default_map = {**(context.default_map or {}), **found}
     return path
 

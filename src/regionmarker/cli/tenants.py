@@ -60,7 +60,7 @@ def add(
     Example: regionmarker tenants add acme --database tenants.db --requests-per-minute 600
     """
     limits = {"requests_per_minute": requests_per_minute or None, "inputs_in_flight": inputs_in_flight or None}
-    with tenants_database(database) as accounts:
+    with tenants_database(database, new=True) as accounts:
         if key is not None:
             _enter_places(accounts, key, secret_file)
         accounts.places()  # what is wrong with them is said before an API key is made that nobody sees
@@ -217,13 +217,14 @@ def _warn_of_shadow(name: str, mode: str) -> None:
 
 
 def _print_accounts(accounts: list[Account]) -> None:
-    rows = []
+    if not accounts:
+        stderr.print("no tenants yet: regionmarker tenants add enters one")
+        return
+    rows, keys = [], []
     for account in accounts:
         limits = [str(limit or "no limit") for limit in (account.requests_per_minute, account.inputs_in_flight)]
         used = [str(count) for count in (account.requests, account.inputs, account.tokens)]
-        rows.append(
-            (account.name, account.label, account.mode, *limits, ", ".join(account.api_key_ids) or "revoked", *used)
-        )
-    print_table(
-        ("tenant", "place", "mode", "per minute", "in flight", "API keys", "requests", "inputs", "tokens"), rows
-    )
+        rows.append((account.name, account.label, account.mode, *limits, *used))
+        keys += [(account.name, key_id) for key_id in account.api_key_ids or ("revoked",)]
+    print_table(("tenant", "place", "mode", "per minute", "in flight", "requests", "inputs", "tokens"), rows)
+    print_table(("tenant", "id"), keys, title="\nAPI keys")  # apart: an id that is broken cannot be copied

@@ -34,6 +34,7 @@ from regionmarker.cli.options import (
     read_tenants,
 )
 from regionmarker.cli.output import print_result, print_table, stderr
+from regionmarker.errors import InputError
 
 
 def trace(
@@ -75,9 +76,11 @@ def trace(
     check_level(level)
     primary = load_ring(key, secret_file, ask_passphrase, key_id).primary
     named, places = read_tenants(tenant, tenants_file, database)
+    if not named:
+        raise InputError("say which tenants to look at: give --database, --tenants-file or --tenant")
     labels = labels_of(primary, named)  # a key without marks for tenants says so before anything is asked
     if dry_run:
-        asked = plan_questions(primary, budget or DEFAULT_BUDGET).texts
+        asked = plan_questions(primary, DEFAULT_BUDGET if budget is None else budget).texts
         most_asked = {} if budget is not None else {"at_most": len(plan_all(primary))}
         found = quote(suspect, asked, cache=cache, fresh=fresh)
         before: dict[str, object] = {"suspect": suspect, "tenants": len(labels)}

@@ -132,7 +132,8 @@ def verify(
     read_ledger(ledger_path(key))  # one that is damaged says so before anything is asked
     probes = _own_probes(ring, corpus, encoder, text_column, embedding_column)
     if dry_run:
-        asked = merged_texts([plan_questions(one, budget or DEFAULT_BUDGET, probes) for one in ring])
+        usual = DEFAULT_BUDGET if budget is None else budget
+        asked = merged_texts([plan_questions(one, usual, probes) for one in ring])
         most = {} if budget is not None else {"at_most": len(merged_texts([plan_all(one, probes) for one in ring]))}
         found = quote(suspect, asked, cache=cache, fresh=fresh)
         before: dict[str, object] = {"suspect": suspect, "keys": len(ring)}

@@ -164,7 +164,7 @@ class CheckedEncoder(ABC):
     ) -> None:
         if batch_size is not None and batch_size < 1:
             raise InputError(f"batch_size must be at least 1, but is {batch_size}")
-        self.name = name
+        self.name = self.called = name  # called: in errors, where people know it by another name
         self.batch_size = batch_size
         self.width = width
         self.revision = revision
@@ -185,7 +185,7 @@ class CheckedEncoder(ABC):
             last = first + (self.batch_size or len(texts))  # looked up anew: a server may make us shrink it
             where = positions[first:last]
             answer = self._embed(texts[first:last], where)
-            rows = check_answer(answer, where, source=self.name, width=self.width, error=self.blame)
+            rows = check_answer(answer, where, source=self.called, width=self.width, error=self.blame)
             self.width = rows.shape[1]
             if first == 0:
                 answers = np.empty((len(texts), self.width), dtype=np.float32)

@@ -55,6 +55,8 @@ class OpenAIEncoder(CheckedEncoder):
         Seconds that only go forward.
     key_variable
         Where the API key is looked for in the environment, and what errors name.
+    called
+        What errors call the server; its name when not given.
 
     Examples
     --------
@@ -81,6 +83,7 @@ class OpenAIEncoder(CheckedEncoder):
         on_response: Callable[[list[str], bytes], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         key_variable: str = KEY_VARIABLE,
+        called: str = "",
     ) -> None:
         if batch_size > _MOST_TEXTS:
             raise InputError(f"batch_size must be at most {_MOST_TEXTS}, but is {batch_size}")
@@ -91,7 +94,7 @@ class OpenAIEncoder(CheckedEncoder):
         name = f"openai:{base_of(self.endpoint)}#{model}"
         self._server = Endpoint(
             self.endpoint,
-            name,
+            called or name,
             api_key=api_key,
             timeout=timeout,
             attempts=attempts,
@@ -100,6 +103,7 @@ class OpenAIEncoder(CheckedEncoder):
             key_variable=key_variable,
         )
         super().__init__(name, batch_size=batch_size)
+        self.called = called or name
 
     @classmethod
     def from_spec(cls, rest: str, **options: Any) -> OpenAIEncoder:
@@ -159,7 +163,7 @@ class OpenAIEncoder(CheckedEncoder):
                 raise
             body = self._ask(texts, base64=False)
             self._limits.learn("base64", 0, 0)
-        return decode_answer(body, positions, self.name)
+        return decode_answer(body, positions, self.called)
 
     def _ask(self, texts: list[str], *, base64: bool) -> bytes:
         question: dict[str, object] = {"model": self.model, "input": texts}

@@ -54,6 +54,8 @@ def check_ledger(path: str | Path, bundles: Sequence[str | Path] = ()) -> Ledger
     """
     path = Path(path)
     need(path.is_file(), f"{path} does not exist, or is not a file: a ledger lies beside its key, KEY.ledger.jsonl")
+    with path.open("rb") as file:
+        need(file.read(1) in (b"{", b""), f"{path} is not a ledger: give KEY.ledger.jsonl, which lies beside its key")
     lines = read_ledger(path)
     found = {str(bundle): _line_of(Path(bundle), lines, path) for bundle in bundles}
     return LedgerReport(str(path), len(lines.entries), lines.heads[-1], lines.looks, found)

@@ -101,7 +101,7 @@ def ask(
     <Answers of <lambda>: 184 texts, width 2>
     """
     found, keys = load_suspect(suspect, batch_size=batch_size), keys_of(key)
-    questions = [plan_questions(one, budget or DEFAULT_BUDGET, probes, seed) for one in keys]
+    questions = [plan_questions(one, DEFAULT_BUDGET if budget is None else budget, probes, seed) for one in keys]
     answers = ask_texts(found, merged_texts(questions, seed), cache=cache, progress=progress, fresh=fresh)
     for one, asked in zip(keys, questions, strict=True):
         check_enough(one, asked, answers)

@@ -140,6 +140,9 @@ class FileSuspect:
     batch_size = DEFAULT_BATCH
 
     def __init__(self, path: Path) -> None:
+        if path.is_file() and path.suffix not in (*ANSWER_FORMATS, ".txt"):  # of .txt the reader says what is missing
+            kinds = ", ".join(ANSWER_FORMATS)
+            raise InputError(f"{path} is not a file of answers: give one of {kinds}, with the columns text, embedding")
         self.answers = Answers.from_file(path)
         self.path = path
         self._as_written = {text.strip(): text for text in self.answers.texts}
@@ -263,7 +266,7 @@ def _endpoint(address: str, batch_size: int, options: dict[str, Any]) -> Endpoin
         raise InputError("the suspect's address must name a model: write https://HOST/v1#MODEL")
     # Never OPENAI_API_KEY: the investigator's own key is not for the accused's server.
     key = os.environ.get(API_KEY_VARIABLE, "")
-    usual = {"api_key": key, "batch_size": batch_size, "key_variable": API_KEY_VARIABLE}
+    usual = {"api_key": key, "batch_size": batch_size, "key_variable": API_KEY_VARIABLE, "called": address}
     encoder = OpenAIEncoder(url, model, **{**usual, **options})
     again = {name: options[name] for name in ("attempts", "backoff") if name in options}
     return EndpointSuspect(encoder, name=address, **again)  # as it was typed: reports are about an address

@@ -152,8 +152,9 @@ class Accounts:
         self.engine = engine
 
     @classmethod
-    def open(cls, address: str) -> Self:
-        return cls(open_database(address))
+    def open(cls, address: str, *, new: bool = True) -> Self:
+        """Open the tenants of a database; a file that is not there is made only where ``new`` allows it."""
+        return cls(open_database(address, new=new))
 
     def close(self) -> None:
         self.engine.dispose()

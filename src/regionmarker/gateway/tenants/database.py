@@ -102,8 +102,10 @@ console_logouts = sa.Table(
 )
 
 
-def open_database(address: str) -> Engine:
+def open_database(address: str, *, new: bool = True) -> Engine:
     """Open ``sqlite:///FILE``, a path or ``postgresql://...``, and make its tables where there are none.
+
+    A file that is not there is made only where ``new`` allows it: a mistyped name would be an empty list of tenants.
 
     Examples
     --------
@@ -113,7 +115,7 @@ def open_database(address: str) -> Engine:
     'sqlite'
     >>> engine.dispose()
     """
-    engine = _engine(_url(address))
+    engine = _engine(_url(address), new=new)
     try:
         with explained(engine), writing(engine) as connection:
             _create(connection)
@@ -180,9 +182,9 @@ def _url(address: str) -> Any:
     raise InputError(f"tenants are kept in SQLite or PostgreSQL, not in {url.drivername.partition('+')[0]}")
 
 
-def _engine(url: Any) -> Engine:
+def _engine(url: Any, *, new: bool) -> Engine:
     if url.drivername.startswith("sqlite"):
-        return _sqlite(url)
+        return _sqlite(url, new=new)
     try:
         import psycopg  # noqa: F401 - SQLAlchemy's own message would not say which extra brings it
     except ImportError:
@@ -192,10 +194,12 @@ def _engine(url: Any) -> Engine:
     return sa.create_engine(url, connect_args=options, pool_pre_ping=True, pool_timeout=_SECONDS, hide_parameters=True)
 
 
-def _sqlite(url: Any) -> Engine:
+def _sqlite(url: Any, *, new: bool) -> Engine:
     path = Path(url.database)
     if not path.parent.is_dir():
         raise InputError(f"cannot open the tenants database {path}: the folder {path.parent} does not exist")
+    if not new and not path.exists():
+        raise InputError(f"the tenants database {path} does not exist: tenants add makes it")
     with contextlib.suppress(FileExistsError, OSError):  # what else is wrong with it, SQLite will say
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     engine = sa.create_engine(url, connect_args={"timeout": _SECONDS}, hide_parameters=True)
