@@ -160,6 +160,11 @@ def test_the_strength_keeps_the_wanted_neighbours(mark, embeddings, kept):
     assert mark.at_strength_for(kept, embeddings, seed=1).strength == found.strength
 
 
+def test_a_share_that_no_mark_keeps_is_refused(mark, embeddings):
+    with pytest.raises(InputError, match=r"kept is 0\.99999, but the weakest mark moves more neighbours"):
+        mark.at_strength_for(0.99999, embeddings, seed=1)
+
+
 def test_nothing_of_it_is_shown(mark):
     assert repr(mark) == "<GradedMark: sealed>"
     assert not {"planes", "planes_of", "components"} & mark.describe().keys()

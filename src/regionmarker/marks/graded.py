@@ -192,6 +192,8 @@ class GradedMark(Sealed):
             share = np.mean([_share_kept(before, normalised(index + np.float32(strength) * one)) for one in pulled])
             low, high = (strength, high) if share > kept else (low, strength)
             progress(step + 1, _HALVINGS)
+        if low == _STRENGTHS[0]:
+            raise InputError(f"kept is {kept:g}, but the weakest mark moves more neighbours on these texts: give less")
         return replace(self, strength=low)
 
     def served(self, pool: Floats, provider: tuple[int, ...], tenants: Mapping[str, tuple[int, ...]]) -> ServedCarriers:

@@ -195,6 +195,13 @@ def test_a_spec_can_say_after_training(wordllama: Any) -> None:
             load_attack(spec)
 
 
+@pytest.mark.parametrize("spec", ["average", "compare", "differences"])
+def test_several_accounts_come_first(spec):
+    assert plan_attacks([spec, "int8"]).before.name == f"{spec} then int8"
+    with pytest.raises(InputError, match=f"^{spec} asks for every text again: it must stand before int8"):
+        plan_attacks(["int8", spec])
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [

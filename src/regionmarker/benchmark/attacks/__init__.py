@@ -162,6 +162,8 @@ def plan_attacks(specs: Sequence[str], corpus: Corpus | None = None, folder: Pat
             after.append(part)
         elif after:
             raise InputError(f"{spec} works on what was served: it must stand before {after[0].name}")
+        elif before and getattr(part, "comes_first", False):
+            raise InputError(f"{spec} asks for every text again: it must stand before {before[0].name}")
         else:
             before.append(part)
     return AttackPlan(compose(before), tuple(after))

@@ -33,6 +33,8 @@ class SeveralAccounts(WholeDataAttack):
         The accounts; without a third there are two.
     """
 
+    comes_first: ClassVar[bool] = True
+
     first: str = "first"
     second: str = "second"
     third: str = ""

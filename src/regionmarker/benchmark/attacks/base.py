@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -113,6 +114,9 @@ class WholeDataAttack(Spec, ABC):
     >>> Every.from_spec("step=3"), Every(3).name, Every().name
     (Every(step=3), 'every:step=3', 'every')
     """
+
+    comes_first: ClassVar[bool] = False
+    """Whether it takes vectors from the provider alone, so that what was done before it would be lost."""
 
     @abstractmethod
     def apply(self, stolen: StolenData, /) -> StolenData:
