@@ -27,7 +27,8 @@ from typing import Any
 from regionmarker.errors import InputError, OutsideError
 
 _FIRST = 0.9  # of the level, for the first look by decoy-2
-_START = sha256(b"regionmarker ledger 1\n").digest()
+START = sha256(b"regionmarker ledger 1\n").hexdigest()
+"""The chain's value before the first line of any ledger."""
 
 
 def correction(look: int, statistic: str) -> float:
@@ -92,7 +93,7 @@ def chained(before: str, entries: Sequence[Mapping[str, Any]]) -> tuple[list[byt
 
     Examples
     --------
-    >>> lines, head = chained(_START.hex(), [{"look": 1}])
+    >>> lines, head = chained(START, [{"look": 1}])
     >>> lines[0][:22], len(bytes.fromhex(head))
     (b'{"before": "4a4948afbd', 32)
     """
@@ -120,7 +121,7 @@ class LookLines:
 
     def __init__(self, content: bytes, name: str) -> None:
         self.entries: list[dict[str, Any]] = []
-        self.heads = [_START.hex()]
+        self.heads = [START]
         self._seen: dict[str, list[str]] = {}  # by key: the inputs that were judged, in the order of their first look
         begun = False
         *lines, torn = content.split(b"\n")  # every line ends with a break, so the last part is empty
