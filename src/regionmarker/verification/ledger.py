@@ -25,7 +25,9 @@ from types import TracebackType
 from typing import Any
 
 from regionmarker.errors import InputError, OutsideError
+from regionmarker.files import read_bounded
 
+_LARGEST = 1 << 28  # bytes: some 400,000 looks
 _FIRST = 0.9  # of the level, for the first look by decoy-2
 START = sha256(b"regionmarker ledger 1\n").hexdigest()
 """The chain's value before the first line of any ledger."""
@@ -162,11 +164,8 @@ class LookLines:
 
 def read_ledger(path: Path) -> LookLines:
     """Read a ledger and follow its chain; one that is not there has no lines."""
-    try:
-        _check_kind(path)
-        return LookLines(path.read_bytes() if path.exists() else b"", str(path))
-    except OSError as error:
-        raise OutsideError(f"cannot read the ledger {path}: {error.strerror}") from None
+    _check_kind(path)
+    return LookLines(read_bounded(path, _LARGEST) if path.exists() else b"", str(path))
 
 
 class Ledger:
