@@ -155,7 +155,8 @@ def stated_time(
 ) -> tuple[datetime, LogEntry | None, bool]:
     """Return when a statement was there, its entry on a log if it has one, and whether that is to be trusted.
 
-    The log's time counts before the time stamp's: an entry can be made once, stamps can be had as often as one likes.
+    The log's time counts before the time stamp's: stamps can be had as often as one likes, and nobody sees how often;
+    the log shows every entry of its signer, also those of one statement.
     """
     content = files[STATEMENT]
     document = read_fields(content)
