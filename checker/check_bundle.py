@@ -41,7 +41,7 @@ UNREADABLE = (
 )  # fmt: skip
 NOT_CHECKED = (
     "that fields have their types and spelling, dates, axes, cautions and the report (evidence check compares them)",
-    "time stamps, statements, beacons and logs",
+    "time stamps, statements, beacons and logs; the ledger of looks, and which places were issued to tenants",
     "the answers (answers.parquet), their digest, and the scores as computed from them",
     "the draw of regions, carriers and targets from an opened key, and the p-values of tenants",
     "the paper's statistics and the power",
@@ -353,10 +353,9 @@ def holm(p_values):
 def check_looks(bundle, _):
     verdict = bundle.json("verdict.json")
     level, look, others = verdict["level"], verdict["look"], verdict["other_keys"]
-    need(0 < level < 1 and look >= 1, "level or look is impossible")
-    keys = 1 + len(others)
+    looks, keys = [look, *(other["look"] for other in others)], 1 + len(others)
+    need(0 < level < 1 and min(looks) >= 1, "level or look is impossible")
     counted = look != 1 or not isclose(verdict["judged_at"], level / keys, rel_tol=CLOSE)
-    looks = [look, *(other["look"] for other in others)]
     paid_for = [correction(one, verdict["statistic"]) if counted else 1.0 for one in looks]
     need(isclose(verdict["judged_at"], level / (paid_for[0] * keys), rel_tol=CLOSE), "it is judged at another level")
     paid = np.minimum(np.array([one["p_value"] for one in (verdict, *others)]) * paid_for, 1.0)

@@ -78,7 +78,8 @@ def bundles(statistic: str, settings: dict[str, int], texts: int, signer: Signer
     digests = tuple(text_digest(text).hex() for text in asked)
     exchange = Exchange(1, "2026-01-02T03:04:05+00:00", digests, "ab" * 32)
     answers = Answers("https://suspect.example/v1#m", asked, rows.astype(np.float32), (exchange,))
-    verdict, traces = judge(key, answers), trace(key, answers, ["acme", "globex", "initech"])
+    verdict = judge(key, answers, ledger=folder / f"{statistic}.jsonl")
+    traces = trace(key, answers, ["acme", "globex", "initech"])
     place = folder / statistic
     place.mkdir()
     given: dict[str, Any] = {"signer": signer, "traces": traces, "statement": statement}

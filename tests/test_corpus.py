@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -139,6 +140,12 @@ def test_a_folder_is_read_in_the_order_of_names_and_only_as_far_as_wanted(tmp_pa
         ('{"text": "one", "embedding": [1]}\n{"text": "two", "embedding": [1, 2]}', "lines from 1: .*different widths"),
         ('{"text": "one", "embedding": [1.0]}\n{"text": "two"}', "line 2 has no column embedding; it has text"),
         ("", "holds no texts"),
+        ('{"text": "one", "embedding": ' + "[" * 100_000, "line 1: not JSON: maximum recursion depth"),
+        ('{"text": "one", "embedding": [' + "1" * 5000 + "]}", "line 1: not JSON: Exceeds the limit"),
+        ('{"text": "one", "embedding": [1' + "0" * 400 + "]}", "line 1: column embedding is not a list of numbers"),
+        ('{"text": "one", "embedding": "' + "[" * 5000 + '"}', "line 1: column embedding is not a list of numbers"),
+        (r'{"text": "\ud800", "embedding": [1.0]}', "row 1: the text holds half of a letter"),
+        ("x" * (1 << 24) + "x", "has a line of more than 16777216 letters"),
     ],
 )
 def test_what_is_wrong_with_a_line_is_one_sentence(tmp_path: Path, lines: str, message: str) -> None:
@@ -146,6 +153,14 @@ def test_what_is_wrong_with_a_line_is_one_sentence(tmp_path: Path, lines: str, m
     path.write_text(lines)
     with pytest.raises(InputError, match=message):
         list(read_embedded(path))
+
+
+@pytest.mark.parametrize("name", ["pipe.txt", "pipe.jsonl", "pipe.csv", "pipe.parquet"])
+def test_a_pipe_in_place_of_a_corpus_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    for place in (tmp_path / name, tmp_path):
+        with pytest.raises(InputError, match="is not a file"):
+            read_texts(place)
 
 
 def test_parquet_files_that_are_none_get_a_sentence(tmp_path: Path) -> None:

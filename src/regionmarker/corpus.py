@@ -26,6 +26,7 @@ from regionmarker.vectors import Encoder, Floats, as_floats
 TEXT, EMBEDDING = "text", "embedding"
 FORMATS = (".txt", ".jsonl", ".csv", ".parquet")
 _BLOCK = 4096
+_LONGEST_LINE = 1 << 24  # letters; a vector of the widest kind has a hundredth
 _EMBEDDED = 512  # texts that are embedded before somebody hears of it
 _LOOK = "regionmarker.corpus:look_at_parquet"
 
@@ -208,6 +209,8 @@ def corpus_files(path: Path) -> list[Path]:
     for file in files:
         if file.suffix not in FORMATS:
             raise InputError(f"{file} is not a corpus file: use {', '.join(FORMATS)}")
+        if not file.is_file():  # a named pipe would keep whoever reads it waiting for ever
+            raise InputError(f"{file} is not a file")
     return files
 
 
@@ -351,7 +354,10 @@ def _embedding_rows(batch: Any, name: str, path: Path, first_row: int) -> Floats
 def _lines(path: Path) -> Iterator[str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            yield from file
+            while line := file.readline(_LONGEST_LINE + 1):
+                if len(line) > _LONGEST_LINE:
+                    raise InputError(f"{path} has a line of more than {_LONGEST_LINE} letters")
+                yield line
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
     except OSError as error:
@@ -364,8 +370,8 @@ def _json_records(path: Path, columns: _Columns) -> Iterator[tuple[int, dict[str
             continue
         try:
             record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: not JSON: {error.msg}") from None
+        except (ValueError, RecursionError) as error:  # also a number of thousands of digits
+            raise InputError(f"{path}, line {number}: not JSON: {getattr(error, 'msg', error)}") from None
         if not isinstance(record, dict):
             raise InputError(f"{path}, line {number}: not an object with the field {columns.text}")
         columns.check(f"{path}, line {number}", record)
@@ -392,7 +398,7 @@ def _vector(path: Path, number: int, name: str, value: Any) -> list[float]:
     try:
         vector = json.loads(value) if isinstance(value, str) else value
         return [float(entry) for entry in vector]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, RecursionError):
         raise InputError(f"{path}, line {number}: column {name} is not a list of numbers") from None
 
 
@@ -401,3 +407,9 @@ def check_block(path: Path, texts: list[Any], first: int) -> None:
     for row, text in enumerate(texts, start=first):
         if not isinstance(text, str) or not text.strip():
             raise InputError(f"{path}, row {row}: the text is empty or not a string; remove that row")
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError as error:  # JSON can name half of a letter, and nothing can be done with it
+        half = error.object[error.start]
+        row = first + next(place for place, text in enumerate(texts) if half in text)
+        raise InputError(f"{path}, row {row}: the text holds half of a letter; remove that row") from None

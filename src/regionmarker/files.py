@@ -12,6 +12,8 @@ from pathlib import Path
 from regionmarker.errors import InputError, OutsideError
 
 HEAD_BYTES = 64
+SMALL = 1 << 20
+"""Bytes; public keys, certificates, time stamps, statements and rounds of beacons have far fewer."""
 _HEADS = {
     b"PAR1": "a Parquet file", b"ARROW1": "an Arrow file", b"\x93NUMPY": "a NumPy file", b"PK\x03\x04": "a zip file",
     b"SQLite format 3": "an SQLite database", b"-----BEGIN": "a PEM file", b"{": "a JSON file",
@@ -27,6 +29,30 @@ def recognised(head: bytes) -> str:
     ('a Parquet file', '')
     """
     return next((name for first, name in _HEADS.items() if head.startswith(first)), "")
+
+
+def read_bounded(path: Path, most: int = SMALL) -> bytes:
+    """Read a file that may be a stranger's: kind and size are looked at first.
+
+    A named pipe would keep whoever reads it waiting for ever, and a few bytes of disk may claim to be gigabytes.
+
+    Examples
+    --------
+    >>> read_bounded(Path("/dev/null"))
+    Traceback (most recent call last):
+    ...
+    regionmarker.errors.InputError: /dev/null does not exist, or is not a file
+    """
+    if not path.is_file():
+        raise InputError(f"{path} does not exist, or is not a file")
+    try:
+        with path.open("rb") as file:
+            found = file.read(most + 1)
+    except OSError as error:
+        raise OutsideError(f"cannot read {path}: {error.strerror}") from None
+    if len(found) > most:
+        raise InputError(f"{path} has more than {most} bytes, which is more than such a file ever has")
+    return found
 
 
 @contextlib.contextmanager

@@ -76,7 +76,9 @@ def as_matrix(embeddings: object, *, width: int | None = None, what: str = "embe
 
 def as_floats(embeddings: object, *, width: int | None = None, what: str = "embeddings") -> Floats:
     """Return ``embeddings`` as a C-ordered float32 matrix; see :func:`as_matrix`."""
-    return np.ascontiguousarray(as_matrix(embeddings, width=width, what=what), dtype=np.float32)
+    matrix = as_matrix(embeddings, width=width, what=what)
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused with the rows
+        return np.ascontiguousarray(matrix, dtype=np.float32)
 
 
 def check_rows(embeddings: Floats, *, first_row: int = 0, tolerance: float = NORM_TOLERANCE) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
-import time
 
 import pytest
 import typer
@@ -32,17 +32,18 @@ def test_wrong_usage_leaves_with_2(run):
 
 
 def test_ctrl_c_leaves_nothing_half_written(key, corpus, tmp_path):
-    # A pipe that is never written keeps the command waiting in the middle of its work.
-    os.mkfifo(tmp_path / "slow.jsonl")
+    # A server that never answers keeps the command waiting in the middle of its work.
+    server = socket.create_server(("127.0.0.1", 0))
+    server.settimeout(30)
     command = [
         sys.executable,
         "-m",
         "regionmarker",
         "keygen",
         "--corpus",
-        "slow.jsonl",
+        str(corpus),
         "--encoder",
-        "wordllama",
+        f"openai:http://127.0.0.1:{server.getsockname()[1]}#m",
         "--out",
         "n.rmkey",
     ]
@@ -52,10 +53,7 @@ def test_ctrl_c_leaves_nothing_half_written(key, corpus, tmp_path):
         process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     finally:
         signal.signal(signal.SIGINT, before)
-    with (tmp_path / "slow.jsonl").open("w") as pipe:
-        pipe.write('{"text": "one"}\n')
-        pipe.flush()
-        time.sleep(1.0)
+    with server, server.accept()[0]:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 130

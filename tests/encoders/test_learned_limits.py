@@ -20,6 +20,9 @@ MANY, LONG = ["a"] * 100, ["a" * 1000] * 100
         (400, "array too long. Expected at most 64", MANY, "count"),
         (413, "payload too large", MANY, "count"),
         (413, "payload too large", LONG, "size"),
+        (413, "payload too large", ["\N{GRINNING FACE}" * 9000] * 2, "size"),  # bytes count, and not letters
+        (413, "payload too large", ["\x01" * 6000] * 2, "size"),
+        (400, "The max allowed tokens per submitted batch is 120000. Your batch has 150000 tokens.", MANY, "size"),
         (413, "payload too large", ["a" * 10**7], None),
         (400, "too many tokens in input 3", LONG, None),
         (422, "this text is bad", MANY, None),

@@ -9,6 +9,7 @@ from tests.support.evidence_case import lie
 
 from regionmarker.errors import InputError
 from regionmarker.evidence import check_evidence, check_ledger
+from regionmarker.verification.ledger import START, chained, verdict_entries
 
 pytestmark = pytest.mark.usefixtures("quick_report")
 
@@ -57,6 +58,40 @@ def test_a_head_that_is_not_this_verdicts_is_found(kept):
     assert "the ledger's head does not follow from this verdict" in str(
         lie(bundles[2], "verdict.json", lambda verdict: verdict.update(ledger=stated))
     )
+
+
+def _told_anew(verdict, **stated):
+    """Say something else of the ledger, with a head that fits."""
+    verdict["ledger"] |= stated
+    verdict["ledger"]["head"] = chained(verdict["ledger"]["before"], verdict_entries(verdict))[1]
+
+
+def _first_look_uncounted(verdict):
+    verdict.update(look=1, judged_at=verdict["level"], outcome="infringement")
+    _told_anew(verdict, entries=1, before=START)
+
+
+LIES = {
+    "left out": (lambda verdict: verdict.update(ledger=None), "looks are paid for where a ledger counts them"),
+    "uncounted": (_first_look_uncounted, "looks are paid for where a ledger counts them"),
+    "fewer lines": (lambda verdict: _told_anew(verdict, entries=2), "1 earlier lines, but 2 earlier looks"),
+    "no line before": (lambda verdict: _told_anew(verdict, entries=1), "does not begin where ledgers begin"),
+    "a beginning": (lambda verdict: _told_anew(verdict, before=START), "does not begin where ledgers begin"),
+    "a look before the first": (lambda verdict: verdict.update(look=-3), "or the look -3 is impossible"),
+}
+
+
+@pytest.mark.parametrize("change", LIES)
+def test_lies_about_the_ledger_are_found(kept, change):
+    told, found = LIES[change]
+    assert found in str(lie(kept[1][2], "verdict.json", told))
+
+
+def test_what_the_ledger_held_before_is_named_as_the_claimants_word(kept):
+    assert lie(kept[1][2], "verdict.json", lambda verdict: _told_anew(verdict, entries=40, before="ab" * 32)) is None
+    words = check_evidence(kept[1][2]).words
+    for field in ("ledger.entries", "ledger.before", "ledger.head"):
+        assert any(word.covers("verdict.json", field) for word in words), field
 
 
 def test_a_bundle_without_a_ledger_says_whose_word_the_looks_are(saved, kept):

@@ -14,7 +14,7 @@ STRANGE: tuple[Any, ...] = (
     None, True, False, -1, 0, 1, 2**31, 2**63, 10**30, -(10**30), 0.5, 1e308, float("nan"), float("inf"), "", "x",
     "\ud800", "0" * 64, "2026-13-01", "9" * 5000, [], [0], [[]], [None] * 3, {}, {"x": 1},
 )  # fmt: skip
-HEADS = {"answer": 4, "key": 1, "bundle": 1, "proof": 1}
+HEADS = {"answer": 4, "key": 1, "bundle": 1, "proof": 1, "answers": 1}
 """Bytes before the JSON of a target's input; they choose the way in."""
 
 

@@ -34,6 +34,7 @@ from regionmarker.gateway.dialects.openapi import DIALECTS
 from regionmarker.gateway.errors import ApiError
 from regionmarker.gateway.upstreams.answer_reader import AnswerReader
 from regionmarker.keys.file_format import load_ring, load_serving
+from regionmarker.verification.answers import Answers
 from regionmarker.verification.ledger import LookLines
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -206,9 +207,25 @@ def proof(data: bytes) -> None:
         return
 
 
+def answers(data: bytes) -> None:
+    """A file of a suspect's answers; what is read of it is usable, or it is refused."""
+    if not data:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"answers.{('jsonl', 'csv')[data[0] % 2]}"
+        path.write_bytes(data[1:])
+        try:
+            found = Answers.from_file(path)
+        except RegionMarkerError:
+            return
+    there = found.vectors[~np.isnan(found.vectors[:, 0])]
+    assert np.allclose(np.linalg.norm(there.astype(np.float64), axis=1), 1.0, atol=1e-3)
+    assert len(found.digest) == 64
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "answer": answer, "request": request, "key": key, "bundle": bundle, "manifest": manifest,
-    "proof": proof,
+    "proof": proof, "answers": answers,
 }  # fmt: skip
 
 
@@ -233,6 +250,11 @@ def _json(value: Any) -> bytes:
 _ITEM = {"object": "embedding", "index": 0, "embedding": [0.5]}
 _ENTRY = json.loads(Entry("a.parquet", "a.npy", 0, "done", None, 1, "1", "ab", 1, "cd", 1, 0, (), None).to_json())
 _SEEDS = {
+    "answers": [
+        b"\0" + _json({"text": "one", "embedding": [0.6, 0.8]}),
+        b"\0" + _json({"text": "one", "embedding": "[3, 4]"}) + b"\n" + _json({"text": "two", "embedding": [1, 0]}),
+        b'\1text,embedding\none,"[0.6, 0.8]"\n"two, or three","[1, 0]"\n',
+    ],
     "answer": [
         b"\0\0\x40\x80" + _json({"data": [_ITEM], "model": "m", "usage": {"prompt_tokens": 3, "total_tokens": 3}}),
         b"\1\1\x10\x90" + _json({"data": [{"index": i, "embedding": "AACAPwAAAAA="} for i in (1, 0)]}),

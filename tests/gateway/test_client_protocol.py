@@ -103,6 +103,15 @@ def test_a_head_that_drips_is_ended(serve):
         assert error_code(client, 408) == "request_timeout"
 
 
+@pytest.mark.parametrize("head", [post("a", length="10").partition(b"{")[0], CHUNKED], ids=["a length", "chunks"])
+def test_limits_at_the_door_of_a_body_that_never_begins(serve, head):
+    serving = serve(read=0.3, idle=0.3)
+    with connected(serving.port) as client:
+        send(client, head)
+        assert error_code(client, 408) == "request_timeout"
+        assert has_ended(client)
+
+
 def test_empty_lines_do_not_keep_a_connection_for_ever(serve):
     serving = serve(idle=0.3)
     with connected(serving.port) as client:

@@ -100,3 +100,20 @@ def test_addresses_do_not_fill_memory(now, monkeypatch):
         guesses.spend(f"192.0.2.{number % 250}")
         now[0] += 20.0
     assert len(guesses._left) <= 10
+
+
+def test_guesses_from_thousands_of_addresses_cost_little_each(monkeypatch):
+    """Looking through all addresses at every guess would keep everybody else waiting."""
+    monkeypatch.setattr(operator, "_KEPT", 100)
+    asked = 0
+
+    def clock() -> float:
+        nonlocal asked
+        asked += 1
+        return 0.0
+
+    guesses = Guesses(clock=clock)
+    for number in range(2000):
+        guesses.spend(f"192.0.{number // 256}.{number % 256}")
+    assert asked < 6 * 2000
+    assert not any(guesses._left[f"192.0.0.{number}"][0] == 5.0 for number in range(100))  # all are remembered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +21,8 @@ from regionmarker.evidence.check_report import disclosed
 from regionmarker.evidence.fields import STATEMENT
 from regionmarker.evidence.report import render_report
 from regionmarker.evidence.statement import FORMAT, read_fields
+from regionmarker.evidence.timestamp import attach_response
+from regionmarker.files import read_bounded
 from regionmarker.verification.ledger import Ledger, read_ledger
 from studies._forger import CHECKER, checker
 
@@ -176,6 +179,33 @@ def test_a_pipe_in_place_of_a_ledger_keeps_nobody_waiting(tmp_path):
     for use in (read_ledger, check_ledger, lambda place: Ledger(place).look("ab", "cd")):
         with pytest.raises(InputError, match="is not a file"):
             use(path)
+
+
+def test_files_beside_a_bundle_are_read_within_bounds(saved, tmp_path):
+    """Keys, certificates, rounds, time stamps and ledgers may be a stranger's as well."""
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "sparse").open("wb") as file:
+        file.truncate(3 << 30)
+    for name, complaint in (("pipe", "is not a file"), ("sparse", "has more than")):
+        with pytest.raises(InputError, match=complaint):
+            read_bounded(tmp_path / name)
+        with pytest.raises(InputError, match=complaint):
+            attach_response(shutil.copytree(saved["summary"], tmp_path / f"bundle {name}"), tmp_path / name)
+        with pytest.raises(InputError, match="is not a file" if name == "pipe" else complaint):
+            check_ledger(tmp_path / name)
+        for option in ("--signer", "--log-key"):
+            command = [
+                sys.executable,
+                "-m",
+                "regionmarker",
+                "evidence",
+                "check",
+                saved["summary"],
+                option,
+                tmp_path / name,
+            ]
+            found = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+            assert (found.returncode, complaint in found.stderr) == (2, True), found.stderr
 
 
 def test_a_name_cannot_turn_the_report_round(saved):

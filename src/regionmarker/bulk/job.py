@@ -214,7 +214,7 @@ def list_shards(source: Storage, only: str | None = None) -> tuple[Shard, ...]:
     if only is not None:
         info = source.info(only)
         if info is None:
-            raise InputError(f"{source.where}/{only} does not exist")
+            raise InputError(f"{source.where}/{only} does not exist, or is not a file")
         kind = SUFFIXES.get(PurePosixPath(only).suffix)
         if kind is None:
             raise InputError(f"{only} is not a file of vectors: use {', '.join(SUFFIXES)}")

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from regionmarker.bulk.job import STATE, Job, JobPaths, Shard
-from regionmarker.errors import InputError
+from regionmarker.errors import InputError, RegionMarkerError
+from regionmarker.files import read_bounded
 from regionmarker.keys.commitment import commit
 from regionmarker.marking.marker import RegionMarker
 
 FORMAT = 1
+_LARGEST = 1 << 28  # bytes
 DONE, REFUSED = "done", "refused"
 
 
@@ -159,11 +161,11 @@ def marked_by(where: str) -> str | None:
     folder = path.is_dir()
     manifest = path / STATE / "manifest.json" if folder else path.with_name(f"{path.name}.manifest.json")
     try:
-        document = json.loads(manifest.read_bytes())
+        document = json.loads(read_bounded(manifest, _LARGEST))
         sizes = {shard["shard"]: shard["output_bytes"] for shard in document["shards"]}
         found = any(_size(path / name if folder else path) == size for name, size in sizes.items())
         return str(document["key"]["id"]) if found else None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, RegionMarkerError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

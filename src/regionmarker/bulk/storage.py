@@ -10,6 +10,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,6 +110,8 @@ class LocalStorage:
             found = (self.root / name).stat()
         except (FileNotFoundError, NotADirectoryError):
             return None
+        if not stat.S_ISREG(found.st_mode):  # a named pipe would keep whoever reads it waiting for ever
+            return None
         return FileInfo(name, found.st_size, str(found.st_mtime_ns))
 
     @contextlib.contextmanager
@@ -139,8 +142,9 @@ class LocalStorage:
             raise OutsideError(f"cannot write {target}: {error.strerror or error}") from None
 
     def read(self, name: str) -> bytes | None:
+        path = self.root / name
         try:
-            return (self.root / name).read_bytes()
+            return path.read_bytes() if path.is_file() else None
         except (FileNotFoundError, NotADirectoryError):
             return None
 

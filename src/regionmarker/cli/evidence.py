@@ -12,7 +12,6 @@ from rich.text import Text
 from regionmarker.cli.asking import DryRun, Price, check_price, print_quote
 from regionmarker.cli.options import Json, Suspect
 from regionmarker.cli.output import banner, print_list, print_result, stderr
-from regionmarker.errors import InputError
 from regionmarker.terminal import plain
 
 if TYPE_CHECKING:
@@ -157,9 +156,9 @@ def stamp(
 
 
 def _content(path: Path | None) -> bytes | None:
-    if path is not None and not path.is_file():
-        raise InputError(f"{path} does not exist, or is not a file")
-    return None if path is None else path.read_bytes()
+    from regionmarker.files import read_bounded
+
+    return None if path is None else read_bounded(path)
 
 
 def _show(report: CheckReport) -> None:

@@ -159,16 +159,18 @@ def _from_beacon(key: Path, path: Path | None) -> bytes:
     from regionmarker.evidence.beacon import BEACONS, randomness, read_round
     from regionmarker.evidence.fields import ROUND, STATEMENT
     from regionmarker.evidence.statement import add_file, read_fields, read_statement, statement_path
+    from regionmarker.files import read_bounded
 
-    if path is None or not path.is_file():
-        raise InputError(f"{path} does not exist, or is not a file")
-    wanted, (number, signature) = _wanted_round(key), read_round(path.read_bytes(), path)
+    if path is None:
+        raise InputError("give the round with --beacon-round, or the salt itself")
+    served = read_bounded(path)
+    wanted, (number, signature) = _wanted_round(key), read_round(served, path)
     if number != wanted["round"]:
         raise InputError(f"{path} is round {number}, but the statement asks for {wanted['round']}: {wanted['address']}")
     folder = statement_path(key)
     document = read_fields(read_statement(folder)[STATEMENT])
     found = randomness(BEACONS[document["beacon"]], number, signature)
-    add_file(folder, ROUND, path.read_bytes())
+    add_file(folder, ROUND, served)
     return found
 
 

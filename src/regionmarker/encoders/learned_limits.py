@@ -9,6 +9,7 @@ nothing is learnt. What was learnt is forgotten after some minutes, so that a se
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Sequence, Sized
@@ -22,8 +23,9 @@ REMEMBERED = 300.0
 
 _REFUSALS = frozenset({400, 413, 422})
 _MANY = re.compile(r"(?i)batch|too many (?!tokens)|array too long|at most \d+ (items|inputs|texts|strings|elements)")
+_TOKENS = re.compile(r"(?i)tokens")  # a batch of too many of them: it is not the number of inputs that is too large
 _NUMBER = re.compile(r"(?<![\d.])\d{1,6}(?![\d.])")
-_SMALL = 1 << 16  # letters: no server finds so few too many, so it is their number that it complains about
+_SMALL = 1 << 16  # bytes: no server finds so few too many, so it is the inputs' number that it complains about
 
 
 def cause_of(status: int, said: str, inputs: Sequence[Sized], *, base64: bool) -> Cause | None:
@@ -52,10 +54,18 @@ def cause_of(status: int, said: str, inputs: Sequence[Sized], *, base64: bool) -
     if len(inputs) < 2:
         return None
     if _MANY.search(said):
-        return "count"
+        return "size" if _TOKENS.search(said) else "count"
     if status != 413:
         return None
-    return "size" if sum(map(len, inputs)) > _SMALL else "count"
+    return "size" if _is_large(inputs) else "count"
+
+
+def _is_large(inputs: Sequence[Sized]) -> bool:
+    """Say whether inputs are large as they are sent, where one letter has up to six bytes."""
+    if sum(map(len, inputs)) > _SMALL:
+        return True
+    sent = json.dumps(list(inputs), ensure_ascii=False, separators=(",", ":"))
+    return len(sent.encode("utf-8", "surrogatepass")) > _SMALL
 
 
 def part_size(said: str, count: int) -> int:

@@ -16,7 +16,7 @@ from regionmarker.evidence.score_forms import CLOSE, SCORES, VERDICT, form_of
 from regionmarker.evidence.traces import TRACES, check_correction, stored_traces
 from regionmarker.keys.commitment import COMMITMENT, OpenedParts
 from regionmarker.verification.decoy_test import holm
-from regionmarker.verification.ledger import chained, correction, verdict_entries
+from regionmarker.verification.ledger import START, chained, correction, verdict_entries
 from regionmarker.verification.paper_statistics import CANNOT_SAY, RegionStatistics, aggregate
 from regionmarker.verification.power import ENOUGH, WANTED, reliably_caught
 from regionmarker.verification.verdict import HONEST_DRAW, OWN_SALT, cautions, outcome_of, utc
@@ -102,9 +102,9 @@ def _looks(bundle: Bundle) -> str:
     level, look, judged_at = float(verdict["level"]), int(verdict["look"]), float(verdict["judged_at"])
     others = verdict.get("other_keys", [])  # bundles of older versions have none
     keys = 1 + len(others)
-    need(0 < level < 1 and look >= 1, f"{VERDICT}: the level {level:g} or the look {look} is impossible")
-    counted = look != 1 or not isclose(judged_at, level / keys, rel_tol=CLOSE)
     looks = (look, *(int(other["look"]) for other in others))
+    need(0 < level < 1 and min(looks) >= 1, f"{VERDICT}: the level {level:g} or the look {min(looks)} is impossible")
+    counted = _looks_are_counted(verdict)
     corrections = [correction(number, verdict["statistic"]) if counted else 1.0 for number in looks]
     right = level / (corrections[0] * keys)
     ring = f" with {keys} keys" if others else ""
@@ -114,6 +114,12 @@ def _looks(bundle: Bundle) -> str:
     )
     _other_keys(verdict, others, corrections, level)
     return f"look {look} at level {level:g}{ring} is judged at {judged_at:g}" + ("" if counted else "; looks uncounted")
+
+
+def _looks_are_counted(verdict: dict[str, Any]) -> bool:
+    """Whether the level was paid for looks; the first look that nobody counted is judged at the whole level."""
+    whole = float(verdict["level"]) / (1 + len(verdict.get("other_keys", [])))
+    return int(verdict["look"]) != 1 or not isclose(float(verdict["judged_at"]), whole, rel_tol=CLOSE)
 
 
 def _other_keys(verdict: dict[str, Any], others: list[dict[str, Any]], corrections: list[float], level: float) -> None:
@@ -186,12 +192,18 @@ def _ledger(bundle: Bundle) -> str:
     """See that the ledger's head is that of a ledger which this verdict was entered in."""
     verdict = bundle.json(VERDICT)
     stated = verdict.get("ledger")  # bundles of older versions have none
+    right = bundle.is_first_format or (stated is not None) == _looks_are_counted(verdict)
+    need(right, f"{VERDICT}: looks are paid for where a ledger counts them, and only there")
     if stated is None:
         return "none: how often was looked before is the claimant's word"
     entries = verdict_entries(verdict)
     _, head = chained(stated["before"], entries)
     need(head == stated["head"], f"{VERDICT}: the ledger's head does not follow from this verdict")
-    need(int(stated["entries"]) >= len(entries), f"{VERDICT}: the ledger has fewer lines than this verdict alone")
+    earlier = stated["entries"] - len(entries)
+    need(earlier >= 0, f"{VERDICT}: the ledger has fewer lines than this verdict alone")
+    need((earlier == 0) == (stated["before"] == START), f"{VERDICT}: the ledger does not begin where ledgers begin")
+    looks = sum(int(one["look"]) - 1 for one in (verdict, *verdict["other_keys"]))
+    need(looks <= earlier, f"{VERDICT}: the ledger has {earlier} earlier lines, but {looks} earlier looks")
     return (
         f"this verdict ends at line {stated['entries']} of the ledger, with the head {head[:16]}: ask the claimant for "
         "the ledger (regionmarker evidence ledger)"

@@ -82,6 +82,8 @@ def _always(bundle: Bundle) -> Iterator[Word]:
     if verdict["look"] == 1 and verdict["judged_at"] * (1 + len(verdict["other_keys"])) == verdict["level"]:
         counted += ": looks were not counted at all"
     yield Word(counted, VERDICT, ("look", "judged_at"))
+    if verdict.get("ledger") is not None:
+        yield Word("what the ledger held before: ask for it (evidence ledger)", VERDICT, ("ledger",))
     yield Word("which other keys judged, and what they found", VERDICT, ("other_keys",))
     yield Word("what simulated copies said of the power", VERDICT, ("power",))
     yield Word("the public salt, unless a statement and a beacon show that it was not chosen", COMMITMENT, ("salt",))

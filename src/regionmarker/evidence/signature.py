@@ -124,7 +124,8 @@ class Signer(Sealed):
         return self._log_key().public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
     def sign_for_log(self, message: bytes) -> bytes:
-        return self._log_key().sign(message, ECDSA(SHA256()))
+        # The same signature each time (RFC 6979): a log takes a document with another signature for another entry.
+        return self._log_key().sign(message, ECDSA(SHA256(), deterministic_signing=True))
 
 
 def public_name(public_pem: bytes) -> str:

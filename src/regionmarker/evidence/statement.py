@@ -30,7 +30,7 @@ from regionmarker.evidence.fields import (
 from regionmarker.evidence.signature import Signer, check_signature, pem_of_name
 from regionmarker.evidence.timestamp import check_token, request_for
 from regionmarker.evidence.transparency_log import LogEntry, check_log_entry
-from regionmarker.files import atomic_path
+from regionmarker.files import atomic_path, read_bounded
 from regionmarker.keys.commitment import SCHEMES, commit
 from regionmarker.keys.key import Key
 from regionmarker.verification.verdict import LOGGED_COMMITMENT, OWN_SALT, SEVERAL_COMMITMENTS
@@ -100,7 +100,7 @@ def read_statement(folder: Path) -> dict[str, bytes]:
     """Return the files of a statement's folder that belong into a bundle; none where there is no folder."""
     if not folder.is_dir():
         return {}
-    found = {name: (folder / name).read_bytes() for name in FILES if (folder / name).is_file()}
+    found = {name: read_bounded(folder / name) for name in FILES if (folder / name).is_file()}
     need(STATEMENT in found, f"{folder} holds no {STATEMENT}")
     if ROUND in found:  # as the beacon's servers gave it: a bundle keeps what is checked
         number, signature = read_round(found[ROUND], folder / ROUND)
@@ -155,7 +155,8 @@ def stated_time(
 ) -> tuple[datetime, LogEntry | None, bool]:
     """Return when a statement was there, its entry on a log if it has one, and whether that is to be trusted.
 
-    The log's time counts before the time stamp's: an entry can be made once, stamps can be had as often as one likes.
+    The log's time counts before the time stamp's: stamps can be had as often as one likes, and nobody sees how often;
+    the log shows every entry of its signer, also those of one statement.
     """
     content = files[STATEMENT]
     document = read_fields(content)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from regionmarker.errors import InputError, MissingExtraError
 from regionmarker.evidence.bundle import MANIFEST, REQUEST, TOKEN, read_bundle
 from regionmarker.evidence.fields import STATEMENT, STATEMENT_REQUEST, STATEMENT_TOKEN
-from regionmarker.files import atomic_path
+from regionmarker.files import atomic_path, read_bounded
 
 if TYPE_CHECKING:
     from rfc3161_client import TimeStampResponse
@@ -62,9 +62,7 @@ def attach_response(directory: str | Path, response: str | Path) -> str:
     It returns the time that the answer states.
     """
     directory, response = _directory(directory), Path(response)
-    if not response.is_file():
-        raise InputError(f"{response} does not exist, or is not a file")
-    token = response.read_bytes()
+    token = read_bounded(response)
     stamped, _, name = _names(directory)
     time = check_token(token, read_bundle(directory).read(stamped))
     with atomic_path(directory / name) as temporary:
@@ -132,8 +130,8 @@ def _check_authority(answer: TimeStampResponse, content: bytes, roots: Sequence[
     builder = client.VerifierBuilder()
     for path in roots:
         try:
-            certificates = load_pem_x509_certificates(path.read_bytes())
-        except (OSError, ValueError):
+            certificates = load_pem_x509_certificates(read_bounded(path))
+        except ValueError:
             raise InputError(f"{path} holds no certificate in PEM") from None
         for certificate in dict.fromkeys(certificates):
             builder = builder.add_root_certificate(certificate)

@@ -45,14 +45,16 @@ class Guesses:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._left: dict[str, tuple[float, float]] = {}  # address -> tries, at what time
+        self._most = _KEPT  # addresses, before those that need not be remembered are looked for
 
     def are_left(self, address: str) -> bool:
         return self._now(network_of(address)) >= 1.0
 
     def spend(self, address: str) -> None:
         place = network_of(address)
-        if len(self._left) >= _KEPT:  # those who may try as often as anybody need not be remembered
+        if len(self._left) >= self._most:  # those who may try as often as anybody need not be remembered
             self._left = {one: kept for one, kept in self._left.items() if self._now(one) < _TRIES}
+            self._most = max(_KEPT, 2 * len(self._left))  # not again for every guess, where thousands guess
         self._left[place] = (self._now(place) - 1.0, self._clock())
 
     def _now(self, place: str) -> float:

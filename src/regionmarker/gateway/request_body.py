@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 import numpy.typing as npt
-from starlette.types import Message, Receive, Scope
+from starlette.types import Receive, Scope
 
 from regionmarker.gateway.admission import BytesHeld
 from regionmarker.gateway.dialects import EmbeddingRequest
@@ -49,16 +49,11 @@ async def read_body(scope: Scope, receive: Receive, settings: Settings, held: By
         if declared > settings.body_bytes:
             raise _too_large(settings)
         held.expect(declared)
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body"):
-        body: bytes | bytearray = message.get("body", b"")
-        held.grow(len(body))
-    else:
-        try:
-            async with asyncio.timeout(settings.read):
-                body = await _join(message, receive, settings, held)
-        except TimeoutError:
-            raise ApiError(408, "request_timeout", "the body of the request took too long") from None
+    try:
+        async with asyncio.timeout(settings.read):  # from the first byte on, which may never come either
+            body = await _join(receive, settings, held)
+    except TimeoutError:
+        raise ApiError(408, "request_timeout", "the body of the request took too long") from None
     if len(body) > settings.body_bytes:
         raise _too_large(settings)
     if len(body) > SMALL:
@@ -80,7 +75,12 @@ def declared_length(scope: Scope) -> int:
     return int(digits) if len(digits) < 20 else sys.maxsize
 
 
-async def _join(message: Message, receive: Receive, settings: Settings, held: BytesHeld) -> bytearray:
+async def _join(receive: Receive, settings: Settings, held: BytesHeld) -> bytes | bytearray:
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body"):
+        whole: bytes = message.get("body", b"")  # small ones come at once, and need not be copied
+        held.grow(len(whole))
+        return whole
     body = bytearray()
     while True:
         if message["type"] != "http.request":

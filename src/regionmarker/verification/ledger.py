@@ -25,9 +25,12 @@ from types import TracebackType
 from typing import Any
 
 from regionmarker.errors import InputError, OutsideError
+from regionmarker.files import read_bounded
 
+_LARGEST = 1 << 28  # bytes: some 400,000 looks
 _FIRST = 0.9  # of the level, for the first look by decoy-2
-_START = sha256(b"regionmarker ledger 1\n").digest()
+START = sha256(b"regionmarker ledger 1\n").hexdigest()
+"""The chain's value before the first line of any ledger."""
 
 
 def correction(look: int, statistic: str) -> float:
@@ -92,7 +95,7 @@ def chained(before: str, entries: Sequence[Mapping[str, Any]]) -> tuple[list[byt
 
     Examples
     --------
-    >>> lines, head = chained(_START.hex(), [{"look": 1}])
+    >>> lines, head = chained(START, [{"look": 1}])
     >>> lines[0][:22], len(bytes.fromhex(head))
     (b'{"before": "4a4948afbd', 32)
     """
@@ -120,7 +123,7 @@ class LookLines:
 
     def __init__(self, content: bytes, name: str) -> None:
         self.entries: list[dict[str, Any]] = []
-        self.heads = [_START.hex()]
+        self.heads = [START]
         self._seen: dict[str, list[str]] = {}  # by key: the inputs that were judged, in the order of their first look
         begun = False
         *lines, torn = content.split(b"\n")  # every line ends with a break, so the last part is empty
@@ -161,11 +164,8 @@ class LookLines:
 
 def read_ledger(path: Path) -> LookLines:
     """Read a ledger and follow its chain; one that is not there has no lines."""
-    try:
-        _check_kind(path)
-        return LookLines(path.read_bytes() if path.exists() else b"", str(path))
-    except OSError as error:
-        raise OutsideError(f"cannot read the ledger {path}: {error.strerror}") from None
+    _check_kind(path)
+    return LookLines(read_bounded(path, _LARGEST) if path.exists() else b"", str(path))
 
 
 class Ledger:

@@ -36,11 +36,12 @@ OWN_SALT = (
 )
 SEVERAL_COMMITMENTS = (
     "the salt is the first round of a public beacon after the time stamp of the commitment and its delay; but whoever "
-    "has several commitments stamped can keep the one that fits, and only a log that shows all of them rules that out"
+    "has several commitments stamped, or one several times, can keep what fits, and only a log that shows all of them "
+    "rules that out"
 )
 LOGGED_COMMITMENT = (
     "the salt is the first round of a public beacon after the time stamp of the commitment and its delay, and the "
-    "commitment is on a transparency log: ask the log for all commitments of this signer, because any of them might "
+    "commitment is on a transparency log: ask the log for all entries of this signer, because any of them might "
     "have been kept"
 )
 DRAWS = (HONEST_DRAW, OWN_SALT, SEVERAL_COMMITMENTS, LOGGED_COMMITMENT)
