@@ -90,7 +90,7 @@ class Selection:
 
     def section(self, what: str) -> str:
         """Return a table under a heading, with the rows that it was made of."""
-        names = {of: sorted({str(row[of]) for row in self.rows}) for of in ("corpus", "provider", "seed")}
+        names = {of: map(str, sorted({row[of] for row in self.rows})) for of in ("corpus", "provider", "seed")}
         told = "; ".join(f"{of}: {', '.join(found)}" for of, found in names.items())
         return f"## {self.title}\n\n{len(self.rows):,} cells; {told}.{self.show(what).rstrip()}\n"
 
