@@ -18,8 +18,8 @@ import regionmarker
 from regionmarker.benchmark.corpora import Corpus, data_folder, load_corpus
 from regionmarker.benchmark.grid.cell import Cell, CorpusId, expand
 from regionmarker.benchmark.grid.grid_file import Grid
-from regionmarker.corpus import read_columns
 from regionmarker.errors import InputError
+from regionmarker.parquet import read_columns
 from regionmarker.vectors import Encoder, Floats
 
 COUNTS = "wikitext_token_counts.json"
