@@ -19,7 +19,7 @@ import numpy as np
 
 from regionmarker.errors import InputError
 from regionmarker.parquet import list_matrix, open_parquet, read_columns
-from regionmarker.vectors import Encoder, Floats, as_floats
+from regionmarker.vectors import Encoder, Floats, as_floats, embedded_blocks
 
 __all__ = [
     "EMBEDDING",
@@ -202,11 +202,12 @@ def embed_in_blocks(
     on_texts
         Called with the number of texts done and the number in all.
     """
-    blocks = []
-    for first in range(0, len(texts), _EMBEDDED):
-        blocks.append(encoder.encode(list(texts[first : first + _EMBEDDED])))
-        on_texts(min(first + _EMBEDDED, len(texts)), len(texts))
-    return np.concatenate(blocks)
+    rows, done = [], 0
+    for block, embeddings in embedded_blocks(encoder, texts, _EMBEDDED):
+        rows.append(embeddings)
+        done += len(block)
+        on_texts(done, len(texts))
+    return np.concatenate(rows)
 
 
 def read_texts(path: Path, *, text_column: str | None = None) -> list[str]:
