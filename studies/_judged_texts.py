@@ -6,8 +6,8 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from regionmarker.corpus import read_columns
 from regionmarker.errors import InputError
+from regionmarker.parquet import read_columns
 
 
 @dataclass(frozen=True)

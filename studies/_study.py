@@ -119,7 +119,7 @@ def unit_rows(count: int, width: int, seed: int = 1) -> np.ndarray:
 
 def provider_rows(data: Path, name: str, provider: str = PROVIDER) -> tuple[np.ndarray, list[str], np.ndarray]:
     """Return distinct texts that a provider embedded: their rows in the file, the texts, their unit vectors."""
-    from regionmarker.corpus import read_columns
+    from regionmarker.parquet import read_columns
     from regionmarker.vectors import normalised
 
     with np.load(data / f"provider_{provider}_{name}.npz") as stored:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from regionmarker import RegionMarker, RegionMarkerError, load_encoder
-from regionmarker.corpus import read_columns
 from regionmarker.measures import row_cosines
+from regionmarker.parquet import read_columns
 from studies._judged_texts import SentencePairs
 from studies._study import CORPORA, Command, Log, Row, key_settings, markdown, numbers, spread
 

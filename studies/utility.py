@@ -19,8 +19,8 @@ from scipy import stats
 
 from regionmarker import RegionMarker, load_encoder
 from regionmarker.benchmark.classification import classify
-from regionmarker.corpus import read_columns
 from regionmarker.measures import ndcg, neighbour_overlap, row_cosines, similarity
+from regionmarker.parquet import read_columns
 from studies._judged_texts import Retrieval, SentencePairs
 from studies._study import CORPORA, Command, Log, Row, markdown, numbers, spread
 

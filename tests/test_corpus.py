@@ -15,9 +15,7 @@ import pytest
 from regionmarker.corpus import (
     MissingColumnError,
     TextSet,
-    open_parquet,
     read_blocks,
-    read_columns,
     read_embedded,
     read_texts,
 )
@@ -163,23 +161,11 @@ def test_a_pipe_in_place_of_a_corpus_keeps_nobody_waiting(tmp_path: Path, name: 
             read_texts(place)
 
 
-def test_parquet_files_that_are_none_get_a_sentence(tmp_path: Path) -> None:
+def test_a_parquet_file_that_is_none_gets_a_sentence(tmp_path: Path) -> None:
     torn = tmp_path / "torn.parquet"
     torn.write_bytes(b"PAR1 and then nothing")
     with pytest.raises(InputError, match=r"cannot read .*torn\.parquet: "):
         read_texts(torn)
-    with pytest.raises(InputError, match="cannot read the table of names: "), open_parquet(torn, "the table of names"):
-        pass
-    with pytest.raises(InputError, match="does not exist, or is not a file"):
-        read_columns(tmp_path, ["text"])
-
-
-def test_columns_of_a_parquet_file_come_in_the_order_of_their_names(tmp_path: Path) -> None:
-    path = tmp_path / "corpus.parquet"
-    parquet(path, "text", "embedding")
-    assert read_columns(path, ["text", "id"]) == [TEXTS, [1, 2, 3]]
-    with pytest.raises(InputError, match="has no column split; it has id, text, embedding"):
-        read_columns(path, ["text", "split"])
 
 
 def test_400_flipped_parquet_files_are_read_or_refused_in_a_sentence(tmp_path):
@@ -201,6 +187,6 @@ def test_a_footer_that_kills_pyarrow_is_a_sentence(tmp_path, monkeypatch):
     """pyarrow dies over the footers that bulk jobs read; here the death is made."""
     path = tmp_path / "corpus.parquet"
     pq.write_table(pa.table({"text": TEXTS}), path)
-    monkeypatch.setattr("regionmarker.corpus._LOOK", "tests.support.looks:crash")
+    monkeypatch.setattr("regionmarker.parquet._LOOK", "tests.support.looks:crash")
     with pytest.raises(InputError, match=r"corpus\.parquet: the library that reads it crashed"):
         read_texts(path)

@@ -27,11 +27,26 @@ def test_a_total_may_be_learnt_late_and_bytes_are_shown_as_such(capfd: pytest.Ca
     assert "2.0/4.0 MB" in capfd.readouterr().err
 
 
+def test_parts_of_a_job_take_turns_on_one_bar(capfd: pytest.CaptureFixture[str]) -> None:
+    with bar("reading") as drawn:
+        texts, cells = drawn.part("texts"), drawn.part("cells")
+        texts(2048, 2500)
+        texts(2500, 2500)
+        first = drawn._bars.tasks[0].description, drawn._bars.tasks[0].completed
+        cells(3, 18)
+    assert first == ("texts", 2500)
+    err = capfd.readouterr().err
+    assert "cells" in err
+    assert "3/18" in err
+    assert "2500" not in err.splitlines()[-1]
+
+
 def test_a_bar_that_is_not_shown_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     with bar("reading", 2, shown=False) as drawn:
         drawn.advance()
         drawn.update(2, 2)
         drawn.note("done")
+        drawn.part("texts")(1, 2)
     assert capfd.readouterr() == ("", "")
 
 

@@ -37,6 +37,7 @@ class Bar:
 
     def __init__(self, bars: Any = None, task: Any = None) -> None:
         self._bars, self._task = bars, task
+        self._part: str | None = None
 
     def update(self, done: int, total: int) -> None:
         """Say how many steps are done, and how many there are."""
@@ -47,6 +48,25 @@ class Bar:
         """Say that ``count`` more steps are done."""
         if self._bars is not None:
             self._bars.advance(self._task, count)
+
+    def part(self, description: str) -> Progress:
+        """Return what tells of one part of the job: the bar takes its name, and reckons the time left from its start.
+
+        Examples
+        --------
+        >>> with bar("reading", shown=False) as drawn:
+        ...     texts, cells = drawn.part("texts"), drawn.part("cells")
+        ...     texts(4096, 4096)
+        ...     cells(1, 30)
+        """
+
+        def update(done: int, total: int) -> None:
+            if self._bars is not None and self._part != description:
+                self._part = description
+                self._bars.reset(self._task, description=description, completed=done, total=total)
+            self.update(done, total)
+
+        return update
 
     def note(self, words: str) -> None:
         """Show a few words beside the count, such as the cost so far."""

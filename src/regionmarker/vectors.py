@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -43,6 +43,23 @@ class Encoder(Protocol):
 
     def encode(self, texts: Sequence[str], /) -> Floats:
         """Embed ``texts`` in order: (len(texts), D) float32, rows of unit length."""
+
+
+def embedded_blocks(encoder: Encoder, texts: Sequence[str], size: int) -> Iterator[tuple[list[str], Floats]]:
+    """Yield (texts, embeddings) blocks of ``texts``, in order, each embedded at once.
+
+    Examples
+    --------
+    >>> class Lengths:
+    ...     name = "lengths"
+    ...     def encode(self, texts):
+    ...         return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
+    >>> [(block, rows.tolist()) for block, rows in embedded_blocks(Lengths(), ["a", "bb", "ccc"], 2)]
+    [(['a', 'bb'], [[1.0, 1.0], [2.0, 1.0]]), (['ccc'], [[3.0, 1.0]])]
+    """
+    for first in range(0, len(texts), size):
+        block = list(texts[first : first + size])
+        yield block, encoder.encode(block)
 
 
 def as_matrix(embeddings: object, *, width: int | None = None, what: str = "embeddings") -> AnyArray:

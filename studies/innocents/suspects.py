@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 import regionmarker as rm
 from regionmarker.benchmark.stealers import FrozenHead
-from regionmarker.corpus import read_columns
 from regionmarker.files import atomic_path
 from regionmarker.marks.reduction import haar
+from regionmarker.parquet import read_columns
 from regionmarker.vectors import normalised
 from studies._study import PROVIDER, encoder_spec, provider_rows
 

@@ -81,7 +81,7 @@ def through_gateway(key: Path, batches: list[int], seconds: float, rounds: int) 
 
 def corpora(folder: Path, count: int) -> Iterator[tuple[str, list[str]]]:
     """Give texts of each corpus, drawn once."""
-    from regionmarker.corpus import read_columns
+    from regionmarker.parquet import read_columns
 
     for name, title in CORPORA.items():
         (texts,) = read_columns(folder / f"{name}.parquet", ["text"])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 
 from regionmarker.benchmark.attacks.paraphrasers import read_table
-from regionmarker.benchmark.grid import Cell, Store
+from regionmarker.benchmark.grid import Cell, Store, Summary
 from regionmarker.benchmark.grid.cell import NUMBERS
 from regionmarker.cli import main
+from regionmarker.progress import Bar
 
 GRID = """
 [[block]]
@@ -78,6 +80,35 @@ def test_mistakes_are_told_before_anything_is_written(run, grid, tmp_path, monke
         assert message in result.err
         assert "Traceback" not in result.err
         assert not out.exists()
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_people_see_how_many_texts_and_cells_are_done(run, grid, tmp_path, monkeypatch, quiet):
+    opened, told = [], []
+
+    class Remembered(Bar):
+        def part(self, description):
+            return lambda done, total: told.append((description, done, total))
+
+    @contextmanager
+    def progress(_description, _total, *, quiet):
+        opened.append(quiet)
+        yield Remembered()
+
+    def run_grid(_grid, out, *, say, tick, embedded, **_):
+        say("embedding the corpora by public encoders ...")
+        embedded(2048, 9600)
+        tick(1, 30)
+        return Summary(30, 30, 0, out / "results.parquet")
+
+    monkeypatch.setattr("regionmarker.cli.bench.progress", progress)
+    monkeypatch.setattr("regionmarker.benchmark.grid.run_grid", run_grid)
+    text, options = GRID.replace("DEFENSE", "wet"), ["--json"] if quiet else []
+    result = run("bench", "run", grid(text), "--out", str(tmp_path / "out"), *options)
+    assert result.code == 0
+    assert told == [("texts", 2048, 9600), ("cells", 1, 30)]
+    assert opened == [quiet]  # nothing is drawn for a program
+    assert ("embedding the corpora" in result.err) is not quiet
 
 
 def test_a_missing_grid_is_told(run, tmp_path):

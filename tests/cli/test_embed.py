@@ -27,6 +27,17 @@ def test_texts_become_the_vectors_that_the_tenant_would_be_served(run, key, text
     assert "carries the mark of key" in told
 
 
+def test_with_the_database_the_mark_is_the_gateways(run, key, texts, embeddings):
+    run("key", "export-serving", key, "--out", "serving.rmkey", "--places", 1)
+    run("tenants", "add", "acme", "--database", "t.db", "--key", "serving.rmkey")
+    options = ("--encoder", "wordllama", "--key", "serving.rmkey", "--database", "t.db")
+    run("embed", "texts.txt", "vectors.npy", *options, "--tenant", "acme")
+    expected = RegionMarker.load(key).transform(embeddings[:300], tenant="place-0001")
+    assert np.array_equal(np.load(texts.with_name("vectors.npy")), expected)
+    unknown = run("embed", "texts.txt", "o.npy", *options, "--tenant", "globex", code=2).stderr
+    assert "tenant globex is not in the tenants database" in unknown
+
+
 def test_without_a_key_it_says_that_nothing_is_marked(run, texts):
     done = run("embed", "texts.txt", "vectors.parquet", "--encoder", "wordllama")
     assert "carry no mark" in " ".join(done.stderr.split())
@@ -44,6 +55,7 @@ MISTAKES = [
     (("vectors.csv", "--encoder", "wordllama"), "must end in .parquet, .npy, .jsonl"),
     (("nowhere/vectors.npy", "--encoder", "wordllama"), "the folder nowhere does not exist"),
     (("vectors.npy", "--encoder", "wordllama", "--tenant", "acme"), "go with --key"),
+    (("vectors.npy", "--encoder", "wordllama", "--database", "t.db"), "go with --key"),
     (("vectors.npy", "--encoder", "word2vec"), "unknown encoder"),
     (("vectors.npy", "--encoder", "wordllama", "--price-per-million", 1), "goes with --dry-run"),
 ]

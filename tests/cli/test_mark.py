@@ -30,6 +30,40 @@ def test_a_tenant_gets_its_own_mark(run, key, corpus, tmp_path):
     assert np.array_equal(matrix(pq.read_table(tmp_path / "acme.parquet")), expected)
 
 
+@pytest.fixture
+def database(run, key):
+    """A gateway's tenants: acme has a place, zenith a mark by its name."""
+    run("key", "export-serving", key, "--out", "serving.rmkey", "--places", 2, "--tenant", "zenith")
+    run("tenants", "add", "acme", "--database", "t.db", "--key", "serving.rmkey")
+    run("tenants", "add", "zenith", "--database", "t.db", "--by-name")
+    return "t.db"
+
+
+def test_with_the_database_a_tenant_gets_the_mark_that_the_gateway_gives_it(run, key, corpus, tmp_path, database):
+    rows, marker = matrix(pq.read_table(corpus)), RegionMarker.load(key)
+    for name, label in (("acme", "place-0001"), ("zenith", "zenith")):
+        options = ("--tenant", name, "--database", database, "--json")
+        said = json.loads(run("mark", "--key", "serving.rmkey", corpus, f"{name}.parquet", *options).stdout)
+        assert (said["tenant"], said["label"]) == (name, label)
+        served = matrix(pq.read_table(tmp_path / f"{name}.parquet"))
+        assert np.array_equal(served, marker.transform(rows, tenant=label))
+    assert json.loads((tmp_path / "acme.parquet.manifest.json").read_text())["settings"]["tenant"] == "place-0001"
+
+
+def test_a_database_that_cannot_say_the_label_is_one_sentence(run, key, corpus, tmp_path, database):
+    cases = {
+        ("--tenant", "globex", "--database", database): "tenant globex is not in the tenants database",
+        ("--tenant", "acme", "--database", "typo.db"): "tenants add makes it",
+        ("--database", database): "--database goes with --tenant",
+        ("--database", database, "--tenant-column", "note"): "--database goes with --tenant",
+    }
+    for options, message in cases.items():
+        done = run("mark", "--key", key, corpus, "out.parquet", *options, code=2)
+        assert message in " ".join(done.stderr.split())
+    assert not (tmp_path / "out.parquet").exists()
+    assert not (tmp_path / "typo.db").exists()
+
+
 def test_bad_input_gets_one_sentence_and_no_output(run, key, corpus, tmp_path):
     table = pq.read_table(corpus)
     rows = matrix(table).copy()

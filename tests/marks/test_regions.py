@@ -8,14 +8,8 @@ import pytest
 from regionmarker.crypto.secret import Secret
 from regionmarker.errors import InputError
 from regionmarker.marks import MARKS, SERVED_MARKS
-from regionmarker.marks.regions import (
-    RegionMark,
-    ServedRegions,
-    draw_normals,
-    draw_regions,
-    region_numbers,
-    region_shares,
-)
+from regionmarker.marks.regions import RegionMark, draw_normals, draw_regions, region_numbers, region_shares
+from regionmarker.marks.served_regions import ServedRegions
 
 MASTER = Secret(b"k" * 32)
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from regionmarker.corpus import list_matrix
 from regionmarker.errors import InputError
 from regionmarker.marking.engine import bad_rows
 from regionmarker.marking.marker import RegionMarker
+from regionmarker.parquet import list_matrix
 from regionmarker.vectors import AnyArray, Floats
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from regionmarker.corpus import read_names
 from regionmarker.errors import InputError, MissingExtraError, OutsideError, RegionMarkerError
+from regionmarker.parquet import read_names
 
 SUFFIXES = {
     ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".npy": "npy",

@@ -60,7 +60,8 @@ def run(
     with progress("cells", len(cells.cells), quiet=json) as drawn:
         summary = run_grid(
             cells, out, data_dir=data_dir, engine=engine, workers=workers or os.cpu_count() or 1, retry=retry,
-            say=lambda words: None if json else stderr.print(words), tick=drawn.update,
+            say=lambda words: None if json else stderr.print(words), tick=drawn.part("cells"),
+            embedded=drawn.part("texts"),
         )  # fmt: skip
     print_result({**vars(summary), "results": str(summary.results)}, as_json=json)
 

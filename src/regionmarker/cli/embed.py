@@ -13,6 +13,7 @@ from regionmarker.cli.options import (
     EmbeddingCache,
     Force,
     Json,
+    LabelsDatabase,
     SecretFile,
     TextColumn,
     check_folder,
@@ -20,6 +21,7 @@ from regionmarker.cli.options import (
     check_tenant,
     open_encoder,
     passphrase,
+    tenant_label,
 )
 from regionmarker.cli.output import print_result, progress, stderr
 from regionmarker.errors import InputError
@@ -38,6 +40,7 @@ def embed(
         typer.Option(help="The key file, or a serving key; without one, vectors carry no mark.", show_default=False),
     ] = None,
     tenant: Annotated[str, typer.Option(help="Whose vectors these are; adds the tenant's own mark.")] = "",
+    database: LabelsDatabase = None,
     text_column: TextColumn = None,
     cache: EmbeddingCache = None,
     dry_run: DryRun = False,
@@ -49,7 +52,8 @@ def embed(
 ) -> None:
     """Embed texts and mark their vectors; the output is there in full or not at all.
 
-    With --cache, a run that was stopped goes on where it was: no text is paid for twice.
+    With --cache, a run that was stopped goes on where it was: no text is paid for twice. With --database the mark is
+    the one that the gateway gives the tenant.
 
     Example: regionmarker embed texts.csv vectors.parquet --encoder wordllama --key provider.rmkey --tenant acme
     """
@@ -59,18 +63,19 @@ def embed(
     check_target(target)
     check_new(target, force)
     check_folder(target)
-    if key is None and (tenant or secret_file is not None or ask_passphrase):
-        raise InputError("--tenant, --secret-file and --passphrase go with --key")
+    if key is None and (tenant or database is not None or secret_file is not None or ask_passphrase):
+        raise InputError("--tenant, --database, --secret-file and --passphrase go with --key")
+    label = tenant_label(tenant, database)
     loaded = open_encoder(encoder, cache)
     if dry_run:
         found = quote_corpus(source, loaded, text_column)
         print_quote(found, price_per_million, as_json=json, before={"encoder": encoder})
         return
     assert loaded is not None  # noqa: S101 - a spec was given
-    marker = None if key is None else _marker(key, passphrase(ask_passphrase), secret_file, tenant, loaded)
+    marker = None if key is None else _marker(key, passphrase(ask_passphrase), secret_file, label, loaded)
     with progress("embedding", quiet=json) as drawn:
         count, width = embed_file(
-            source, target, loaded, marker, tenant=tenant, text_column=text_column, progress=drawn.update
+            source, target, loaded, marker, tenant=label, text_column=text_column, progress=drawn.update
         )
     facts = {
         "output": str(target),
@@ -79,6 +84,7 @@ def embed(
         "encoder": encoder,
         "marked_by": None if marker is None else _key_id(marker),
         "tenant": tenant,
+        "label": label,
     }
     print_result(facts, as_json=json, title="Vectors")
     if marker is None and not json:

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regionmarker.cli.options import AskPassphrase, Force, Json, KeyPath, SecretFile, passphrase
+from regionmarker.cli.options import (
+    AskPassphrase,
+    Force,
+    Json,
+    KeyPath,
+    LabelsDatabase,
+    SecretFile,
+    passphrase,
+    tenant_label,
+)
 from regionmarker.cli.output import print_result, progress, stderr
 from regionmarker.errors import InputError
 
@@ -28,6 +37,7 @@ def mark(
     target: Annotated[str, typer.Argument(metavar="OUT", help="The marked Parquet file or folder to write.")],
     key: KeyPath,
     tenant: Annotated[str, typer.Option(help="Whose vectors these are; adds the tenant's own mark.")] = "",
+    database: LabelsDatabase = None,
     tenant_column: Annotated[str | None, typer.Option(help="The column that names each row's tenant.")] = None,
     column: Annotated[str, typer.Option(help="The column to mark.")] = "embedding",
     normalise: Annotated[bool, typer.Option(help="Accept embeddings of any length and scale them.")] = False,
@@ -58,6 +68,8 @@ def mark(
 ) -> None:
     """Mark embeddings in bulk: Parquet, Arrow, .npy, Hugging Face or Lance in, marked Parquet out; resumes.
 
+    With --database the mark is the one that the gateway gives the tenant, so that trace --database finds it.
+
     Example: regionmarker mark --key serving.rmkey vectors/ served/
     """
     from regionmarker.bulk.job import Job
@@ -66,7 +78,8 @@ def mark(
     from regionmarker.keys.files import KeyReference
     from regionmarker.marking.marker import RegionMarker
 
-    job = Job(source, target, column, tenant, tenant_column, normalise, on_bad_row, verify_output)
+    label = tenant_label(tenant, database)
+    job = Job(source, target, column, label, tenant_column, normalise, on_bad_row, verify_output)
     if not again:
         _refuse_marked(source)
     reference = KeyReference(str(key), None if secret_file is None else str(secret_file), opener)
@@ -85,7 +98,7 @@ def mark(
     totals: dict[str, Any] = outcome.manifest["totals"]
     facts = {
         "input": source, "output": target, "manifest": outcome.manifest_name, "key_id": outcome.manifest["key"]["id"],
-        "column": column, "tenant": tenant, **totals, "already_done": outcome.already_done,
+        "column": column, "tenant": tenant, "label": label, **totals, "already_done": outcome.already_done,
         "refused_shards": {entry.shard: entry.reason for entry in outcome.refused},
     }  # fmt: skip
     if not json:

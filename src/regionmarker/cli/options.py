@@ -59,6 +59,14 @@ TenantsDatabase = Annotated[
         show_default=False,
     ),
 ]
+LabelsDatabase = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        help="The tenants database of the gateway, FILE or postgresql://...: marks under the label of --tenant there.",
+        show_default=False,
+    ),
+]
 Corpus = Annotated[
     Path,
     typer.Option(
@@ -138,6 +146,19 @@ def tenant_names(named: list[str] | None, file: Path | None) -> list[str]:
     from regionmarker.corpus import read_texts
 
     return [*(named or []), *(read_texts(file) if file else [])]
+
+
+def tenant_label(tenant: str, database: str | None) -> str:
+    """Return what a tenant's vectors are marked under: its name, or its label in the tenants database."""
+    if database is None:
+        return tenant
+    if not tenant:
+        raise InputError("--database goes with --tenant: it says under which label that tenant is marked")
+    with tenants_database(database) as accounts:
+        labels = accounts.places().labels
+    if tenant not in labels:
+        raise InputError(f"tenant {tenant} is not in the tenants database: tenants list names those who are")
+    return labels[tenant]
 
 
 def read_tenants(

@@ -27,7 +27,9 @@ from regionmarker.keys.schema import check_payload
 from regionmarker.keys.serving import ServingKey
 from regionmarker.marks import MARKS, SERVED_MARKS, Mark, ServedMark
 from regionmarker.marks.number_format import NumberFormat
-from regionmarker.marks.regions import RegionMark, ServedRegions, arrays_under
+from regionmarker.marks.reduction import arrays_under
+from regionmarker.marks.regions import RegionMark
+from regionmarker.marks.served_regions import ServedRegions
 from regionmarker.vectors import AnyArray
 
 FORMAT = 2

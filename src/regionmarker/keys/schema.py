@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from regionmarker.crypto.envelope import UnreadableError
-from regionmarker.marks.graded import WATCHED
 from regionmarker.marks.graded_settings import GradedSettings
 from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.reduction import LINEAR, REDUCERS, NeighbourReduction, NetworkReduction
+from regionmarker.marks.served_carriers import WATCHED
 from regionmarker.vectors import AnyArray
 
 MOST_KEYS = 1024

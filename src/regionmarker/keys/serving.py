@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from regionmarker.crypto.secret import Sealed
 from regionmarker.marks import ServedMark
-from regionmarker.marks.graded import ServedCarriers
 from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.plan import GradedPlan, MarkPlan
+from regionmarker.marks.served_carriers import ServedCarriers
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -18,16 +18,17 @@ from regionmarker.marking.estimator import Estimator
 from regionmarker.marking.parameters import (
     PUBLISHED,
     check_parameters,
+    key_parameters,
     key_settings,
-    mark_parameters,
     mark_settings,
     sample_sizes,
+    serving_parameters,
 )
 from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.plan import GradedPlan, MarkPlan
-from regionmarker.marks.regions import ServedRegions, region_numbers
+from regionmarker.marks.regions import region_numbers
 from regionmarker.progress import Progress
-from regionmarker.vectors import Doubles, Encoder, Floats, Integers, as_floats, as_matrix, normalised
+from regionmarker.vectors import Doubles, Encoder, Floats, Integers, as_floats, as_matrix, embedded_blocks, normalised
 
 if TYPE_CHECKING:
     from regionmarker.marking.torch_module import MarkModule
@@ -165,9 +166,10 @@ class RegionMarker(Estimator):
             raise InputError("texts must be a list of strings, not one string")
         if (encoder is None) == (embeddings is None):
             raise InputError("give either encoder= or embeddings=")
-        loaded = None if encoder is None else _load_encoder(encoder)
-        name = "precomputed" if loaded is None else loaded.name
-        return self.fit_blocks(_blocks(texts, loaded, embeddings), encoder_name=name)
+        if encoder is None:
+            return self.fit_blocks([(texts, embeddings)])
+        loaded = _load_encoder(encoder)
+        return self.fit_blocks(embedded_blocks(loaded, texts, _BLOCK), encoder_name=loaded.name)
 
     def fit_blocks(
         self,
@@ -313,23 +315,12 @@ class RegionMarker(Estimator):
     @classmethod
     def from_key(cls, key: Key) -> RegionMarker:
         """Return a marker that holds ``key``."""
-        marker = cls(
-            **mark_parameters(key),
-            reservoir=len(key.reservoir),
-            level=key.settings.level,
-            grid=key.number_format.value,
-            normalise=key.settings.normalise,
-        )
-        return marker._adopt(key.serving(), key)
+        return cls(**key_parameters(key))._adopt(key.serving(), key)
 
     @classmethod
     def from_serving(cls, serving: ServingKey) -> RegionMarker:
         """Return a marker that can mark for the tenants of a serving key, and nothing else."""
-        mark = serving.mark
-        given: dict[str, Any] = {}
-        if isinstance(mark, ServedRegions):
-            given = {"dimension": mark.dimension, "strength": mark.strength}
-        return cls(**given, grid=serving.number_format.value, normalise=serving.normalise)._adopt(serving)
+        return cls(**serving_parameters(serving))._adopt(serving)
 
     def _adopt(self, serving: ServingKey, key: Key | None = None) -> Self:
         """Hold a serving key always, and the key that it was made from where there is one."""
@@ -352,14 +343,3 @@ def _load_encoder(encoder: object) -> Encoder:
     from regionmarker.encoders import load_encoder  # only fitting needs it, and it brings sockets
 
     return load_encoder(encoder)
-
-
-def _blocks(
-    texts: Sequence[str], encoder: Encoder | None, embeddings: object
-) -> Iterable[tuple[Sequence[str], object]]:
-    if encoder is None:
-        yield texts, embeddings
-        return
-    for start in range(0, len(texts), _BLOCK):
-        block = list(texts[start : start + _BLOCK])
-        yield block, encoder.encode(block)

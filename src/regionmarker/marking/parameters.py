@@ -12,12 +12,14 @@ from typing import Any, TypeAlias
 
 from regionmarker.errors import InputError
 from regionmarker.keys.key import Key, Settings
+from regionmarker.keys.serving import ServingKey
 from regionmarker.marks import MarkSettings
 from regionmarker.marks.graded_settings import POOL as CANDIDATES
 from regionmarker.marks.graded_settings import RESERVOIR, GradedSettings
 from regionmarker.marks.number_format import NumberFormat
 from regionmarker.marks.reduction import LINEAR, load_reducer
 from regionmarker.marks.regions import RegionSettings
+from regionmarker.marks.served_regions import ServedRegions
 from regionmarker.specs import check_range
 
 PUBLISHED: dict[str, Any] = {"dimension": 4, "ratio": 0.2, "tenant_ratio": 0.2, "strength": 0.2}
@@ -111,3 +113,21 @@ def mark_parameters(key: Key) -> dict[str, Any]:
         return {"kept": settings.kept, "tenants": bool(settings.tenant_pairs), "reducer": settings.reducer}
     found = {**asdict(settings), "pool": len(key.pool)}
     return found if settings.reducer in LINEAR else {**found, "subspace": None}
+
+
+def key_parameters(key: Key) -> dict[str, Any]:
+    """Return all parameters of a marker that holds a key."""
+    return {
+        **mark_parameters(key),
+        "reservoir": len(key.reservoir),
+        "level": key.settings.level,
+        "grid": key.number_format.value,
+        "normalise": key.settings.normalise,
+    }
+
+
+def serving_parameters(serving: ServingKey) -> dict[str, Any]:
+    """Return the parameters that a serving key tells of."""
+    mark = serving.mark
+    given = {"dimension": mark.dimension, "strength": mark.strength} if isinstance(mark, ServedRegions) else {}
+    return {**given, "grid": serving.number_format.value, "normalise": serving.normalise}

@@ -7,6 +7,8 @@
     graded_settings  the open choices of the graded mark
     graded           the graded mark: a little of many targets in every vector, by its distance from hyperplanes
     regions          the published mark: a target in each of a few secret regions
+    served_carriers  the graded mark in a serving key
+    served_regions   the published mark in a serving key
 
 A key holds a mark and asks it. Every kind of mark has two classes:
 
@@ -23,9 +25,11 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from regionmarker.marks.graded import GradedMark, ServedCarriers
+from regionmarker.marks.graded import GradedMark
 from regionmarker.marks.graded_settings import GradedSettings
-from regionmarker.marks.regions import RegionMark, RegionSettings, ServedRegions
+from regionmarker.marks.regions import RegionMark, RegionSettings
+from regionmarker.marks.served_carriers import ServedCarriers
+from regionmarker.marks.served_regions import ServedRegions
 
 Mark: TypeAlias = RegionMark | GradedMark
 ServedMark: TypeAlias = ServedRegions | ServedCarriers

@@ -23,6 +23,7 @@ from regionmarker.marks.corpus_summary import CorpusSummary
 from regionmarker.vectors import AnyArray, Doubles
 
 _BLOCK = 1024
+_STORED = "reduction."  # what the names of its arrays begin with in a key file
 
 
 class Reduction(Protocol):
@@ -149,6 +150,21 @@ def from_arrays(kind: str, arrays: Mapping[str, AnyArray]) -> Reduction:
     if kind == NeighbourReduction.kind:
         return NeighbourReduction(**arrays)
     return LinearReduction(kind, mean=arrays["mean"], components=arrays.get("components"))
+
+
+def stored_arrays(reduction: Reduction) -> dict[str, AnyArray]:
+    """Return the arrays of a reduction under the names that a mark stores them by."""
+    return {_STORED + name: array for name, array in reduction.arrays().items()}
+
+
+def from_stored(kind: str, arrays: Mapping[str, AnyArray]) -> Reduction:
+    """Rebuild a reduction from the arrays of a mark that :func:`stored_arrays` are among."""
+    return from_arrays(kind, arrays_under(arrays, _STORED))
+
+
+def arrays_under(arrays: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
+    """Return the arrays whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 class Reducer(Protocol):

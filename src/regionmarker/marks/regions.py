@@ -26,14 +26,20 @@ from regionmarker.crypto.derive import draw_distinct, subkey
 from regionmarker.crypto.secret import Sealed, Secret
 from regionmarker.errors import InputError
 from regionmarker.marks.corpus_summary import CorpusSummary
-from regionmarker.marks.number_format import NumberFormat
-from regionmarker.marks.plan import MarkPlan
-from regionmarker.marks.reduction import LinearReduction, Reduction, array_stream, from_arrays, haar, load_reducer
+from regionmarker.marks.reduction import (
+    LinearReduction,
+    Reduction,
+    array_stream,
+    from_stored,
+    haar,
+    load_reducer,
+    stored_arrays,
+)
+from regionmarker.marks.served_regions import ServedRegions
 from regionmarker.specs import from_known
 from regionmarker.vectors import AnyArray, Doubles, Floats, Integers
 
 POPULATED_SHARE = 0.01
-_REDUCTION = "reduction."
 
 
 @dataclass(frozen=True)
@@ -164,115 +170,17 @@ class RegionMark(Sealed):
         }
 
     def arrays(self) -> dict[str, AnyArray]:
-        return {"normals": self.normals, "shares": self.shares, **_prefixed(self.reduction)}
+        return {"normals": self.normals, "shares": self.shares, **stored_arrays(self.reduction)}
 
     @classmethod
     def from_parts(cls, document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> RegionMark:
         return cls(
             settings=RegionSettings.from_document(document["settings"]),
-            reduction=from_arrays(document["reduction"], arrays_under(arrays, _REDUCTION)),
+            reduction=from_stored(document["reduction"], arrays),
             normals=arrays["normals"],
             shares=arrays["shares"],
             regions=tuple(document["regions"]),
             tenant_regions=tuple(document["tenant_regions"]),
-        )
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class ServedRegions(Sealed):
-    """Hyperplanes, trigger regions and the target vectors of the tenants served; no texts, no places in the pool."""
-
-    kind: ClassVar[str] = "regions"
-
-    dimension: int
-    strength: float
-    projection: Doubles | None  # H (d, D); None when the reducer is not linear
-    thresholds: Doubles | None  # (d,)
-    reduction: Reduction | None  # only when the reducer is not linear
-    normals: Doubles | None
-    regions: tuple[int, ...]
-    tenant_regions: tuple[int, ...]
-    vectors: Floats  # (U, D): every target vector in use, once
-    provider_rows: tuple[int, ...]  # rows of `vectors`, one per provider region
-    tenant_rows: Mapping[str, tuple[int, ...]]  # tenant -> rows of `vectors`, one per tenant region
-    shares: Doubles | None = None  # (2^d,): how the corpus filled the regions; files of earlier versions lack it
-
-    @property
-    def width(self) -> int:
-        return int(self.vectors.shape[1])
-
-    @property
-    def tenants(self) -> tuple[str, ...]:
-        return tuple(sorted(self.tenant_rows))
-
-    @property
-    def watched_bits(self) -> int:
-        """How many hyperplanes' signature is watched for drift of the traffic."""
-        return self.dimension
-
-    def signed_distances(self, embeddings: AnyArray) -> Doubles:
-        if self.projection is not None and self.thresholds is not None:
-            return np.asarray(embeddings @ self.projection.T - self.thresholds)
-        if self.reduction is None or self.normals is None:
-            raise InputError("this serving key has no hyperplanes")
-        return np.asarray(self.reduction.reduce(embeddings) @ self.normals.T)
-
-    def plan(self, tenant: str, number_format: NumberFormat) -> MarkPlan:
-        if tenant and tenant not in self.tenant_rows:
-            raise InputError(f"tenant {tenant!r} is not in this serving key: export it again with that tenant")
-        rows = (*self.provider_rows, *self.tenant_rows.get(tenant, ()))
-        regions = (*self.regions, *(self.tenant_regions if tenant else ()))
-        target_of_region = np.zeros(2**self.dimension, dtype=np.int64)
-        target_of_region[list(regions)] = np.arange(1, len(regions) + 1)
-        # Target 0 stands for "no mark": a real vector with weight 0, so that every row takes the same arithmetic path.
-        targets = self.vectors[[rows[0], *rows]]
-        weights = np.concatenate([[0.0], np.full(len(rows), self.strength)])
-        return MarkPlan(
-            projection=None if self.projection is None else self.projection.astype(np.float32),
-            thresholds=np.zeros(self.dimension) if self.thresholds is None else self.thresholds,
-            target_of_region=target_of_region,
-            targets=np.ascontiguousarray(targets),
-            weights=weights,
-            number_format=number_format,
-        )
-
-    def describe(self) -> dict[str, object]:
-        return {
-            "mark": "published",
-            "dimension": self.dimension,
-            "strength": self.strength,
-            "tenants": len(self.tenant_rows),
-        }
-
-    def document(self) -> dict[str, object]:
-        names = ("strength", "dimension", "regions", "tenant_regions", "provider_rows")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "tenant_rows": dict(self.tenant_rows),
-            "reduction": None if self.reduction is None else self.reduction.kind,
-        }
-
-    def arrays(self) -> dict[str, AnyArray]:
-        found = {name: getattr(self, name) for name in ("vectors", "projection", "thresholds", "normals", "shares")}
-        found |= {} if self.reduction is None else _prefixed(self.reduction)
-        return {name: array for name, array in found.items() if array is not None}
-
-    @classmethod
-    def from_parts(cls, document: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> ServedRegions:
-        kind = document["reduction"]
-        return cls(
-            dimension=document["dimension"],
-            strength=document["strength"],
-            projection=arrays.get("projection"),
-            thresholds=arrays.get("thresholds"),
-            reduction=None if kind is None else from_arrays(kind, arrays_under(arrays, _REDUCTION)),
-            normals=arrays.get("normals"),
-            regions=tuple(document["regions"]),
-            tenant_regions=tuple(document["tenant_regions"]),
-            vectors=arrays["vectors"],
-            provider_rows=tuple(document["provider_rows"]),
-            tenant_rows={name: tuple(rows) for name, rows in document["tenant_rows"].items()},
-            shares=arrays.get("shares"),
         )
 
 
@@ -341,12 +249,3 @@ def _check_sizes(width: int, settings: RegionSettings) -> None:
             f"dimension is {settings.dimension}, but subspace only {settings.subspace}: "
             "raise subspace or lower dimension"
         )
-
-
-def _prefixed(reduction: Reduction) -> dict[str, AnyArray]:
-    return {_REDUCTION + name: array for name, array in reduction.arrays().items()}
-
-
-def arrays_under(arrays: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
-    """Return the arrays whose names begin with a prefix, without it."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -17,11 +17,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from regionmarker.corpus import EMBEDDING, TEXT, check_block, list_matrix, open_parquet, read_blocks
+from regionmarker.corpus import EMBEDDING, TEXT, check_block, read_blocks
 from regionmarker.encoders.base import check_answer
 from regionmarker.encoders.cache import text_digest
 from regionmarker.errors import InputError
 from regionmarker.files import atomic_path
+from regionmarker.parquet import list_matrix, open_parquet
 from regionmarker.vectors import AnyArray, Floats
 
 Lookup: TypeAlias = Callable[[Sequence[str]], Floats]

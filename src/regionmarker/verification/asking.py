@@ -19,7 +19,8 @@ import numpy as np
 
 from regionmarker.corpus import TextSet
 from regionmarker.encoders import check_texts, default_cache_path
-from regionmarker.encoders.cache import MemoryStore, VectorStore, fill, open_store, text_digest
+from regionmarker.encoders.cache import MemoryStore, fill, text_digest
+from regionmarker.encoders.vector_store import VectorStore, open_store
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.keys.key import Key
 from regionmarker.progress import Bar, bar

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from regionmarker.encoders.cache import CachedEncoder, open_store, text_digest
+from regionmarker.encoders.cache import CachedEncoder, text_digest
+from regionmarker.encoders.vector_store import open_store
 from regionmarker.vectors import Encoder
 from regionmarker.verification.asking import answers_path, open_answer_store, stored_name
 from regionmarker.verification.questions import Cost

@@ -6,6 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import regionmarker
@@ -109,3 +110,37 @@ def test_a_table_of_paraphrases_counts_by_what_is_in_it(corpus_file, tmp_path):
         return inputs.digests(grid.cells)[grid.cells[0]]
 
     assert digest("b") == digest("b") != digest("c")
+
+
+class Counted:
+    """An encoder that remembers how many texts it was given at a time."""
+
+    name = "counted"
+
+    def __init__(self):
+        self.sizes = []
+
+    def encode(self, texts, /):
+        self.sizes.append(len(texts))
+        return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
+
+
+def test_embedding_tells_how_far_it_is_and_changes_no_vector(corpus_file, monkeypatch):
+    """The public encoder embeds for minutes, and whoever waits wants to know how many texts are left."""
+    grid = Grid.parse(
+        f'[[block]]\ncorpora = ["{corpus_file}"]\nprovider = "wordllama"\npublic = "wordllama"\nqueries = [300]\n'
+        'defenses = ["wet:pool=128,probes=64"]\nattacks = ["noise"]\nstealers = ["head:wordllama,hidden=0"]\n'
+        'suspects = ["copy"]\n'
+    )
+    monkeypatch.setattr("regionmarker.benchmark.grid.inputs._BLOCK", 256)
+    gathered = GridInputs({}, {})
+    gathered.gather(grid, None, load_encoder)
+    encoder, told = Counted(), []
+    gathered.embed(grid.cells, lambda _spec: encoder, lambda done, total: told.append((done, total)))
+    assert told == [(0, 700), (256, 700), (512, 700), (700, 700)]
+    assert encoder.sizes == [256, 256, 188]
+    ((found, rows),) = gathered.features.items()
+    assert found[1] == "wordllama"
+    assert np.array_equal(rows, Counted().encode(gathered.corpora[found[0]].texts))
+    gathered.embed(grid.cells, lambda _spec: encoder, lambda done, total: told.append((done, total)))
+    assert (len(told), len(encoder.sizes)) == (4, 3)  # all is there

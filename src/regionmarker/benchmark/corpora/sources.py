@@ -25,8 +25,8 @@ import numpy as np
 
 from regionmarker.benchmark.corpora.corpus import Corpus, Labelled
 from regionmarker.benchmark.corpora.providers import StoredProvider
-from regionmarker.corpus import open_parquet, read_columns
 from regionmarker.errors import InputError, MissingExtraError, OutsideError
+from regionmarker.parquet import open_parquet, read_columns
 from regionmarker.sample_corpus import sentences_by_module
 from regionmarker.vectors import AnyArray, Floats, Integers, normalised
 

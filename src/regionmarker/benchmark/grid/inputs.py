@@ -14,16 +14,21 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 
+import numpy as np
+
 import regionmarker
 from regionmarker.benchmark.corpora import Corpus, data_folder, load_corpus
 from regionmarker.benchmark.grid.cell import Cell, CorpusId, expand
 from regionmarker.benchmark.grid.grid_file import Grid
-from regionmarker.corpus import read_columns
 from regionmarker.errors import InputError
-from regionmarker.vectors import Encoder, Floats
+from regionmarker.parquet import read_columns
+from regionmarker.progress import Progress
+from regionmarker.vectors import Encoder, Floats, embedded_blocks
 
 COUNTS = "wikitext_token_counts.json"
 PAIRS = "stsb.parquet"
+_BLOCK = 2048
+"""Texts embedded before somebody hears of it: as many as a cache looks up at once, so that batches stay the same."""
 _LIBRARIES = (
     "numpy", "scipy", "scikit-learn", "wordllama", "numba", "torch", "transformers",
     "sentence-transformers", "umap-learn",
@@ -96,13 +101,29 @@ class GridInputs:
     def corpus(self, cell: Cell) -> Corpus:
         return self.corpora[cell.corpus_id]
 
-    def embed(self, cells: Iterable[Cell], encoder: Callable[[str], Encoder]) -> None:
-        """Embed the corpora by the public encoders that cells use, once for all workers."""
-        for cell in cells:
-            for spec in features_of(cell):
-                wanted = cell.corpus_id, expand(spec, self.encoders)
-                if wanted not in self.features:
-                    self.features[wanted] = encoder(wanted[1]).encode(list(self.corpus(cell).texts))
+    def embed(
+        self,
+        cells: Iterable[Cell],
+        encoder: Callable[[str], Encoder],
+        tick: Progress = lambda _done, _total: None,
+    ) -> None:
+        """Embed the corpora by the public encoders that cells use, once for all workers.
+
+        ``tick`` is called with how many texts of how many are done, of all corpora and encoders together.
+        """
+        wanted = dict.fromkeys(
+            (cell.corpus_id, expand(spec, self.encoders)) for cell in cells for spec in features_of(cell)
+        )
+        left = [one for one in wanted if one not in self.features]
+        done, total = 0, sum(len(self.corpora[corpus_id].texts) for corpus_id, _ in left)
+        for corpus_id, spec in left:
+            rows = []
+            tick(done, total)
+            for block, embeddings in embedded_blocks(encoder(spec), self.corpora[corpus_id].texts, _BLOCK):
+                rows.append(embeddings)
+                done += len(block)
+                tick(done, total)
+            self.features[corpus_id, spec] = np.concatenate(rows)
 
     def digests(self, cells: Iterable[Cell]) -> dict[Cell, str]:
         identities = {name: encoder_identity(spec) for name, spec in self.encoders.items()}

@@ -71,6 +71,7 @@ def run_grid(
     retry: bool = False,
     say: Say = lambda _: None,
     tick: Progress = lambda _done, _total: None,
+    embedded: Progress = lambda _done, _total: None,
 ) -> Summary:
     """Compute the cells of a grid that are not in ``out`` yet.
 
@@ -84,8 +85,9 @@ def run_grid(
         Who computes; see :mod:`regionmarker.benchmark.grid.workers`.
     retry
         Compute cells that failed once more.
-    say, tick
-        Called with what happens, and with how many cells of how many are done.
+    say, tick, embedded
+        Called with what happens, with how many cells of how many are done, and before that with how many texts of how
+        many are embedded.
     """
     check_engine(engine)
     if workers < 1:
@@ -104,7 +106,7 @@ def run_grid(
         todo = [cell for cell in grid.cells if digests[cell] in missing]
         if todo:
             say("embedding the corpora by public encoders ...")
-            inputs.embed(todo, encoder)
+            inputs.embed(todo, encoder, embedded)
             say(f"{len(todo)} of {len(grid.cells)} cells are left to compute")
             before = len(grid.cells) - len(todo)
             tick(before, len(grid.cells))

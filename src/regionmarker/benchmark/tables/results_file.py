@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 from regionmarker.benchmark.grid.cell import CELL, SECONDS, schema
 from regionmarker.benchmark.grid.output_folder import Store
-from regionmarker.corpus import open_parquet
 from regionmarker.errors import InputError
 from regionmarker.files import atomic_path
+from regionmarker.parquet import open_parquet
 
 GRIDS = "grids"
 _IDENTITY = tuple(name for name in CELL if name not in ("digest", "attacks", "guilty"))

@@ -21,9 +21,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, Self, cast, runtime_checkable
 
-from regionmarker.corpus import read_columns, read_texts
+from regionmarker.corpus import read_texts
 from regionmarker.errors import InputError
 from regionmarker.files import atomic_path
+from regionmarker.parquet import read_columns
 from regionmarker.specs import Registry
 
 _HERE = "regionmarker.benchmark.attacks.paraphrasers"

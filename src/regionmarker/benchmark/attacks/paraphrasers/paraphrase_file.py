@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from regionmarker.benchmark.attacks.paraphrasers import Paraphraser, different
-from regionmarker.corpus import open_parquet
 from regionmarker.errors import InputError
 from regionmarker.files import atomic_path
 from regionmarker.measures import row_cosines
+from regionmarker.parquet import open_parquet
 from regionmarker.progress import Progress
 from regionmarker.vectors import Encoder
 

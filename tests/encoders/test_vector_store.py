@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regionmarker.encoders.cache import open_store
+from regionmarker.encoders.vector_store import open_store
 from regionmarker.errors import InputError, OutsideError, RegionMarkerError
 
 ROWS = np.array([[0.6, 0.8], [0.8, -0.6], [1.0, -0.0]], dtype=np.float32)
@@ -171,7 +171,7 @@ def test_a_full_disk_is_named_and_keeps_what_was_there(path: Path, monkeypatch: 
 
 
 def test_a_lock_that_is_never_released_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from regionmarker.encoders import cache as module
+    from regionmarker.encoders import vector_store as module
 
     fill(path)
     monkeypatch.setattr(module, "_BUSY", 0.05)
