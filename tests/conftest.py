@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-# Before NumPy loads: BLAS threads of several processes on few cores wait for each other more than they work.
+# Before NumPy and torch load: threads of several processes on few cores wait for each other more than they work.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import shutil
 import warnings
