@@ -150,6 +150,7 @@ def test_a_published_digest_is_compared(tenants):
     published = json.loads(tenants("places", "--json").stdout)["digest"]
     tenants("add", "zenith")
     assert json.loads(tenants("places", "--published", published, "--json").stdout)["assigned_since_published"] == 1
+    tenants("add", "initech", database="other.db")
     error = tenants("places", "--published", published, database="other.db", code=2).stderr
     assert f"the digest {published} is none that these assignments ever had" in " ".join(error.split())
 

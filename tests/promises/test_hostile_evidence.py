@@ -185,6 +185,7 @@ def test_files_beside_a_bundle_are_read_within_bounds(saved, tmp_path):
     """Keys, certificates, rounds, time stamps and ledgers may be a stranger's as well."""
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "sparse").open("wb") as file:
+        file.write(b"{")  # as a ledger begins
         file.truncate(3 << 30)
     for name, complaint in (("pipe", "is not a file"), ("sparse", "has more than")):
         with pytest.raises(InputError, match=complaint):
