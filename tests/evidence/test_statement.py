@@ -158,6 +158,13 @@ def test_lies_that_are_signed_again_are_found(whole, commitment, signer, log, wh
         check_draw(forged, commitment, signer.name, log_key=log.public_pem)
 
 
+def test_a_log_key_is_spelled_in_one_way(whole, commitment, signer, log):
+    for spelled in (signer.log_key_pem.decode() + "0", "0" + signer.log_key_pem.decode(), "no key"):
+        forged = resigned(whole, signer, log, log_key=spelled)
+        with pytest.raises(InputError, match=r"not spelled as a public key|is not a public key in PEM"):
+            check_draw(forged, commitment, signer.name, log_key=log.public_pem)
+
+
 def test_only_the_round_asked_for_gives_the_salt(whole, commitment, log, signer):
     def refused(complaint, files=whole, shown=commitment):
         with pytest.raises(InputError, match=complaint):

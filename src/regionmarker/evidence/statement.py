@@ -29,7 +29,7 @@ from regionmarker.evidence.fields import (
 )
 from regionmarker.evidence.signature import Signer, check_signature, pem_of_name
 from regionmarker.evidence.timestamp import check_token, request_for
-from regionmarker.evidence.transparency_log import LogEntry, check_log_entry
+from regionmarker.evidence.transparency_log import LogEntry, check_key_spelling, check_log_entry
 from regionmarker.files import atomic_path, read_bounded
 from regionmarker.keys.commitment import SCHEMES, commit
 from regionmarker.keys.key import Key
@@ -164,6 +164,7 @@ def stated_time(
     check_signature(
         pem_of_name(document["signer"]), files[STATEMENT_SIGNATURE], content, f"{STATEMENT} is not signed by its signer"
     )
+    check_key_spelling(document["log_key"], f"{STATEMENT}'s log_key")
     stamped = None
     if STATEMENT_TOKEN in files:
         token = check_token(files[STATEMENT_TOKEN], content, authority, name=STATEMENT_TOKEN, what=STATEMENT)

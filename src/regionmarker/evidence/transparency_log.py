@@ -20,7 +20,12 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_der_public_key,
+    load_pem_public_key,
+)
 
 from regionmarker.errors import InputError, OutsideError
 from regionmarker.evidence.bundle import need, plain_json
@@ -222,6 +227,13 @@ def _der(public_pem: bytes) -> bytes:
         return load_pem_public_key(public_pem).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     except (ValueError, UnsupportedAlgorithm):
         raise InputError("the log's key is not a public key in PEM") from None
+
+
+def check_key_spelling(public_pem: str, name: str) -> None:
+    """See that a public key is spelled as we write it: readers of PEM forgive what stands around it."""
+    key = load_der_public_key(_der(public_pem.encode()))
+    spelled = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    need(spelled == public_pem, f"{name} is not spelled as a public key")
 
 
 def _decoded(text: str) -> bytes:
