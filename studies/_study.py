@@ -17,6 +17,17 @@ Row = dict[str, Any]
 CORPORA = {"sst2": "SST-2", "ag_news": "AG News", "enron": "Enron", "mind": "MIND"}
 PROVIDER = "mpnet768"
 _SMOKE_TEXTS = 1400
+SMOKE_GRID = """
+[[block]]
+corpora = ["python"]
+provider = "wordllama"
+limit = 700
+defenses = ["wet:pool=128,probes=64"]
+stealers = ["head:wordllama,hidden=0"]
+suspects = ["copy", "provider"]
+queries = [300]
+"""
+"""Two cells, for --smoke."""
 _SMALL_KEY = {"pool": 64, "reservoir": 256}
 
 

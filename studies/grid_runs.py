@@ -20,19 +20,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from studies._study import Command
+from studies._study import SMOKE_GRID, Command
 
 PAGE = "docs/how-to/run-the-benchmark.md"
-SMOKE = """
-[[block]]
-corpora = ["python"]
-provider = "wordllama"
-limit = 700
-defenses = ["wet:pool=128,probes=64"]
-stealers = ["head:wordllama,hidden=0"]
-suspects = ["copy", "provider"]
-queries = [300]
-"""
 
 
 def start(grid: Path, out: Path, *options: str) -> subprocess.Popen[bytes]:
@@ -96,7 +86,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if given.smoke:
             given.grid = Path(folder) / "smoke.toml"
-            given.grid.write_text(SMOKE)
+            given.grid.write_text(SMOKE_GRID)
         if given.verb == "kill":
             found = kill(Path(folder), given.grid, given.times, *(["--engine", "here"] if given.smoke else []))
         else:

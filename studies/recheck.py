@@ -3,8 +3,8 @@
     python -m studies.recheck --data-dir DATA --work recheck [--share 0.05] [--seed 0] [--encoder minilm=SPEC ...]
 
 The cells are drawn from results/cells.parquet without looking at what they say. Each is computed by the code that is
-here now, and compared with its row: whether it failed and whether it is caught must agree, numbers within what another
-processor changes. Interrupted, it goes on where it was. It ends with 1 where anything differs.
+here now, and compared with its row: whether it failed and what both tests decide must agree, numbers within what
+another processor changes. Interrupted, it goes on where it was. It ends with 1 where anything differs.
 """
 
 from __future__ import annotations
@@ -23,23 +23,13 @@ from regionmarker.benchmark.grid.cell import CELL, NUMBERS, SECONDS, Cell
 from regionmarker.benchmark.grid.output_folder import Store
 from regionmarker.benchmark.tables.results_file import read_results
 from regionmarker.errors import InputError
-from studies._study import Command, markdown
+from studies._study import SMOKE_GRID, Command, markdown
 
 PAGE = "docs/results/leaderboard.md"
 CELLS = Path(__file__).parents[1] / "results" / "cells.parquet"
-SMOKE = """
-[[block]]
-corpora = ["python"]
-provider = "wordllama"
-limit = 700
-defenses = ["wet:pool=128,probes=64"]
-stealers = ["head:wordllama,hidden=0"]
-suspects = ["copy", "provider"]
-queries = [300]
-"""
 LEVEL = 1e-3
-TOLERANCE = 0.02
-"""Of shares and cosines. A p-value may move by this share of its own exponent, and one unit of log10 beside."""
+TOLERANCE = 1e-3
+"""Of shares, cosines and statistics; of a p-value's exponent a hundred times as much, and this share of itself."""
 
 
 def cell_of(row: Mapping[str, Any]) -> Cell:
@@ -67,7 +57,7 @@ def difference(name: str, before: float | None, after: float | None) -> float:
     old, new = float(before), float(after)
     if name in ("decoy_p", "published_p"):
         logs = [math.log10(max(value, 1e-300)) for value in (old, new)]
-        return abs(logs[0] - logs[1]) / (1 + TOLERANCE * abs(logs[0]))
+        return abs(logs[0] - logs[1]) / (TOLERANCE * (100 + abs(logs[0])))
     return abs(old - new) / (TOLERANCE * max(1.0, abs(old)))
 
 
@@ -80,8 +70,12 @@ def disagreements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[s
         for name in NUMBERS
         if name not in SECONDS and difference(name, before[name], after[name]) > 1
     ]
-    caught = [row["decoy_p"] is not None and row["decoy_p"] <= LEVEL for row in (before, after)]
-    return found + ([f"caught: {caught[0]} / {caught[1]}"] if caught[0] != caught[1] else [])
+    for name, said in (
+        ("caught", [row["decoy_p"] is not None and row["decoy_p"] <= LEVEL for row in (before, after)]),
+        ("published_copy", [row["published_copy"] for row in (before, after)]),
+    ):
+        found += [f"{name}: {said[0]} / {said[1]}"] if said[0] != said[1] else []
+    return found
 
 
 def main() -> int:
@@ -90,20 +84,21 @@ def main() -> int:
     command.add_argument("--work", type=Path, default=Path("recheck"), help="a folder for finished cells")
     command.add_argument("--share", type=float, default=0.05)
     command.add_argument("--seed", type=int, default=0, help="of the draw")
-    command.add_argument("--where", nargs="*", default=[], metavar="COLUMN=VALUE", help="draw from these rows alone")
     command.add_argument("--encoder", action="append", default=[], metavar="NAME=SPEC", help="what @NAME stands for")
     command.add_argument("--workers", type=int, default=2)
     given = command.read()
-    if given.smoke:  # two cells of our own in the place of the committed ones
-        given.results = given.work.with_name("first")
-        run_grid(Grid.parse(SMOKE), given.results, engine="here")
-    wanted = [entry.partition("=") for entry in given.where]
-    committed = [
-        row for row in read_results(given.results).rows if all(str(row[name]) == value for name, _, value in wanted)
-    ]
-    rows = drawn(committed, given.share, given.seed)
-    grid = Grid(tuple(map(cell_of, rows)), tuple(tuple(entry.split("=", 1)) for entry in given.encoder))
+    if not 0 < given.share <= 1:
+        command.error(f"--share must lie above 0 and be at most 1, but is {given.share:g}")
+    if unnamed := [entry for entry in given.encoder if not all(entry.partition("="))]:
+        command.error(f"--encoder {unnamed[0]!r}: write NAME=SPEC, such as minilm=sentence-transformers:FOLDER")
+    encoders = tuple(tuple(entry.split("=", 1)) for entry in given.encoder)
     try:
+        if given.smoke:  # two cells of our own in the place of the committed ones
+            given.results = given.work.with_name("first")
+            run_grid(Grid.parse(SMOKE_GRID), given.results, engine="here")
+        committed = read_results(given.results).rows
+        rows = drawn(committed, given.share, given.seed)
+        grid = Grid(tuple(map(cell_of, rows)), encoders)
         run_grid(grid, given.work, data_dir=given.data_dir, workers=given.workers, say=print)
     except InputError as error:
         sys.exit(f"recheck: {error}")
