@@ -27,7 +27,7 @@ def test_a_draw_is_the_same_again_and_holds_no_row_twice():
     "changed",
     [
         {"overlap": 0.502}, {"overlap": None}, {"overlap": float("nan")}, {"decoy_p": 1e-22}, {"decoy_p": None},
-        {"decoy_p": 2e-3}, {"published_copy": False}, {"error": "too few texts"},
+        {"decoy_p": 2e-3}, {"published_copy": False}, {"error": "too few texts"}, {"served_f1": 0.52},
     ],
 )  # fmt: skip
 def test_what_differs_is_told(changed):
@@ -35,7 +35,7 @@ def test_what_differs_is_told(changed):
 
 
 def test_rounding_times_and_what_was_not_measured_do_not_differ():
-    after = {**ROW, "overlap": 0.5 + 1e-7, "decoy_p": 1.01e-20, "seconds_fit": 9.0}
+    after = {**ROW, "overlap": 0.5 + 1e-7, "served_f1": 0.495, "decoy_p": 1.01e-20, "seconds_fit": 9.0}
     assert disagreements(ROW, after) == []
     assert disagreements({**ROW, "stolen_sts": None}, after) == []
 
